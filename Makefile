@@ -1,0 +1,64 @@
+# make demo   install into .venv and run the main job in this process
+# make test   install what tests need and run all checks: ruff, mypy, pytest
+# make bench  our join beside the alternatives; BENCH="spo-q1 --quick" chooses what
+# make venv   only create .venv and install; make clean removes what the others made, but not .venv
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+BENCH ?= spo-q1
+PYTEST ?=
+# The first Python on the path that is new enough; `make PYTHON=...` chooses another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+# Twice quiet: warnings about package indexes that lack a package are of no use here; errors are still shown.
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable
+DESCRIBED_BY := setup.cfg pyproject.toml constraints.txt
+
+.PHONY: help demo test bench venv java-note clean
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+demo: $(VENV)/.installed
+	@$(BIN)/python -m examples.datacentre
+
+test: $(VENV)/.installed-test java-note
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(PYTEST)
+
+bench: $(VENV)/.installed-test
+	@$(BIN)/python -m benchmarks $(BENCH)
+
+venv: $(VENV)/.installed
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Python 3.11 or newer is needed, and none was found ($$(python3 --version 2>&1 || true))." >&2; \
+		echo "Install one, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; fi
+	@echo "creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot create virtual environments; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+
+$(VENV)/.installed: $(DESCRIBED_BY) | $(BIN)/python
+	@echo "installing interlace into $(VENV) (the first time takes a few minutes)"
+	@$(INSTALL) .
+	@touch $@
+
+$(VENV)/.installed-test: $(DESCRIBED_BY) | $(BIN)/python
+	@echo "installing interlace and what its tests need into $(VENV) (the first time takes a few minutes)"
+	@$(INSTALL) '.[test]'
+	@touch $@ $(VENV)/.installed
+
+java-note:
+	@if [ -z "$${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then \
+		echo "No Java found: tests that need Spark are skipped, everything else runs. Spark needs Java 17 or newer;" \
+			"the README says how to get it."; fi
+
+clean:
+	@rm -rf build dist ./*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse $(VENV)/.installed*
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

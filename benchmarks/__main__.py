@@ -1,0 +1,60 @@
+"""`python -m benchmarks NAME [--quick] [--json FILE]`: run one benchmark and print its table.
+
+The last line printed is one JSON object: {"name", "machine", "rows": [{"case", "ours", "peers", "ratio"}, ...]}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+BENCHMARKS = {
+    "spo-q1": "benchmarks.spo_q1",
+    "ray-hop": "benchmarks.ray_hop",
+    "mutable-plans": "benchmarks.mutable_plans",
+}
+
+
+def machine() -> str:
+    """The hardware that figures are measured on, in one line."""
+    model = platform.processor() or platform.machine()
+    memory = 0.0
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemTotal"):
+            memory = int(line.split()[1]) / 2**20
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{model}, {cores} cores, {memory:.0f} GiB, Python {platform.python_version()}"
+
+
+def _lines(path: str) -> list[str]:
+    file = Path(path)
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def main(arguments: list[str]) -> int:
+    """Run the benchmark named on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("name", choices=sorted(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter: to see that it works")
+    parser.add_argument("--json", metavar="FILE", help="also write the JSON object to a file")
+    options = parser.parse_args(arguments)
+    print(f"{options.name} on {machine()}", flush=True)
+    result = importlib.import_module(BENCHMARKS[options.name]).run(options.quick)
+    line = json.dumps({"name": options.name, "machine": machine(), "rows": result["rows"]})
+    if options.json:
+        Path(options.json).write_text(line + "\n")
+    print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Whole programs to copy; each runs as it stands."""

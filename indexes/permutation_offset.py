@@ -1,0 +1,310 @@
+"""PO-Join: the immutable, search-efficient part of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+import numpy as np
+
+from indexes.columns import EVERYWHERE, Interval, Live, Matches, frozen
+from indexes.permutation import NOTHING, Envelope, Permutation, ranks_of
+from indexes.permutation_kernels import (
+    NONE_LIVE,
+    SOME_LIVE,
+    count_in_scan,
+    live_rows,
+    survey,
+    walk_length,
+)
+from indexes.permutation_search import Candidates, Ranges, RowFilter, scan, walk, walk_sequence
+from indexes.sorted_run import SortedRun
+
+SCAN_COST, STEP_COST, WORD_COST, FOUND_COST, TURN_COST = 0.6, 2.0, 2.0, 2.5, 50.0
+"""Nanoseconds per rank scanned, per step of a walk, per word of bits it looks at, per match it finds
+and gathers, and per probe row. Only their ratios matter."""
+
+SHORT_SCAN = 48
+"""Mean width up to which scanning is taken without looking further: the rest costs as much."""
+
+SAMPLES = 16
+
+
+class Strategy(Enum):
+    """How the two indexed dimensions, narrowest first, are matched."""
+
+    SCAN = "scan"  # scan the first one's permutation, checking the second's range
+    SCAN_INVERSE = "scan inverse"  # scan the second one's permutation, checking the first's range
+    WALK = "walk"  # bit array over the second, its range following the first: IE-Join
+    WALK_INVERSE = "walk inverse"  # bit array over the first, its range following the second
+
+
+class PermutationOffsetJoin:
+    """The rows [first_position, first_position + rows) of one side, indexed for good.
+
+    SPO-Join's PO-Join structure (sections 3.3 and 3.4). We depart from it in these points. The
+    offset arrays, which place the other stream's keys among these, are not stored: probe batches
+    are not known beforehand, and a batched search for their bounds costs 30 ns. A range of either
+    dimension first narrows the other through an `Envelope`. What is left is mostly so short that
+    scanning the permutation beats any bit array; the bit array is for the rest, and there it serves
+    a whole batch in one walk instead of being filled for each tuple. There may be any number of
+    dimensions: the two narrowest are indexed, the others filter by rank.
+
+    Immutable but for caches that are filled in when first needed; any number of threads may probe
+    at once (two may fill the same cache, with the same content).
+    """
+
+    def __init__(self, first_position: int, runs: Sequence[SortedRun]) -> None:
+        """Cost: O(1); permutations are made when first needed, O(n) each."""
+        assert runs
+        assert first_position >= 0
+        assert all(run.rows == runs[0].rows for run in runs), "runs of one block"
+        self.first_position = first_position
+        self.runs = tuple(runs)
+        self.rows = runs[0].rows
+        self._ranks: np.ndarray | None = None
+        self._permutations: dict[tuple[int, int], Permutation] = {}
+        self._envelopes: dict[tuple[int, int], tuple[bool, bool, Envelope]] = {}
+
+    @property
+    def end_position(self) -> int:
+        return self.first_position + self.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, caches included. Cost: O(dimensions)."""
+        return (
+            sum(run.nbytes for run in self.runs)
+            + (0 if self._ranks is None else self._ranks.nbytes)
+            + sum(permutation.nbytes for permutation in list(self._permutations.values()))
+            + sum(entry[2].nbytes for entry in list(self._envelopes.values()))
+        )
+
+    def probe(self, intervals: Sequence[Interval], live: Live, *, ordered: bool = True) -> Matches:
+        """The matches of a probe batch. Cost: as `match`, and O(log n) per probe row and bound."""
+        matches = self.probe_within(EVERYWHERE, intervals, live, ordered=ordered)
+        assert matches is not None
+        return matches
+
+    def probe_within(
+        self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
+    ) -> Matches | None:
+        """As `probe`, but None as soon as there are more than `limit` matches: split the batch."""
+        low, high, liveness = self._live_rows(live)
+        if liveness == NONE_LIVE:
+            return Matches.empty(len(live))
+        negated = [interval.negated for interval in intervals]
+        windowed = liveness == SOME_LIVE
+        return self._match(self.ranges(intervals), negated, windowed, low, high, ordered, limit, None)
+
+    def ranges(self, intervals: Sequence[Interval]) -> list[Ranges]:
+        """Each dimension's rank ranges. Cost: O(probes * dimensions * log n)."""
+        assert len(intervals) == len(self.runs), "one interval per dimension"
+        return [run.ranges(one) for run, one in zip(self.runs, intervals, strict=True)]
+
+    def match(
+        self,
+        ranges: Sequence[Ranges],
+        negated: Sequence[bool],
+        live: Live,
+        *,
+        ordered: bool = True,
+        limit: int = EVERYWHERE,
+        _strategy: Strategy | None = None,
+    ) -> Matches | None:
+        """The rows whose ranks lie in (negated: exist outside) the ranges [a, b) and that are live.
+
+        Ordered, positions ascend within each probe row. None if there are more than `limit`
+        matches; memory stays within a small multiple of `limit` and of the block.
+        Cost: O(probes + matches + the cheapest of: the narrowed ranges' widths; O(n) per batch and
+        a sixty-fourth of the widths).
+        """
+        assert len(ranges) == len(negated) == len(self.runs), "one range per dimension"
+        low, high, liveness = self._live_rows(live)
+        if liveness == NONE_LIVE:
+            return Matches.empty(len(live))
+        sides = [(frozen(a, np.int32), frozen(b, np.int32)) for a, b in ranges]
+        return self._match(sides, negated, liveness == SOME_LIVE, low, high, ordered, limit, _strategy)
+
+    def _live_rows(self, live: Live) -> tuple[np.ndarray, np.ndarray, int]:
+        """Each probe row's live rows of this block [low, high), and whether those are any or all."""
+        low = np.empty(len(live), np.int32)
+        high = np.empty(len(live), np.int32)
+        return low, high, live_rows(live.first, live.end, self.first_position, self.rows, low, high)
+
+    def _match(
+        self,
+        sides: list[Ranges],
+        negated: Sequence[bool],
+        windowed: bool,
+        low: np.ndarray,
+        high: np.ndarray,
+        ordered: bool,
+        limit: int,
+        forced: Strategy | None,
+    ) -> Matches | None:
+        positive = [d for d, inverse in enumerate(negated) if not inverse]
+        if len(positive) > 2:
+            widths = {d: survey(*sides[d])[0] for d in positive}
+            positive.sort(key=lambda d: widths[d])
+        indexed = positive[:2]
+        others = [d for d in range(len(self.runs)) if d not in indexed]
+        keep = RowFilter(ordered, windowed, low, high, *self._other_dimensions(others, sides, negated))
+        if len(indexed) == 2:
+            return self._match_pair(indexed[0], indexed[1], sides, keep, limit, forced)
+        return self._match_single(indexed, sides, keep, limit)
+
+    def _match_single(self, indexed: list[int], sides: list[Ranges], keep: RowFilter, limit: int) -> Matches | None:
+        """One dimension's range (or, all dimensions being negated, every row), and the filters."""
+        if indexed:
+            run = self.runs[indexed[0]]
+            ranges = sides[indexed[0]]
+        else:
+            run = self.runs[0]
+            probes = len(keep.live_low)
+            ranges = frozen(np.zeros(probes, np.int32)), frozen(np.full(probes, len(run), np.int32))
+        width = survey(*ranges)[0]
+        if keep.windowed or len(keep.dimensions):
+            width = min(width, 1 << 20)
+        elif width > limit:
+            return None
+        source = Candidates(self.first_position, self.rows, run.order, NOTHING, NOTHING, ranges, ranges)
+        return scan(source, keep, width, limit)
+
+    def _match_pair(
+        self, first: int, second: int, sides: list[Ranges], keep: RowFilter, limit: int, forced: Strategy | None
+    ) -> Matches | None:
+        """Two dimensions' ranges through their permutation, and the filters."""
+        probes = len(keep.live_low)
+        narrow: dict[int, Ranges] = {}
+        width: dict[int, int] = {}
+        narrow[first], width[first] = self._narrow(second, first, sides)
+        strategy = forced or Strategy.SCAN
+        found = width[first]
+        if forced or width[first] > SHORT_SCAN * probes:
+            narrow[second], width[second] = self._narrow(first, second, sides)
+            along, across = (first, second) if width[first] <= width[second] else (second, first)
+            partner = self._permutation(along, across).partner
+            samples = min(SAMPLES, probes)
+            found = count_in_scan(partner, *narrow[along], *narrow[across], samples) * probes // samples
+            strategy = forced or self._cheapest(first, second, sides, width, found)
+        walks = strategy in (Strategy.WALK, Strategy.WALK_INVERSE)
+        along, across = (first, second) if strategy in (Strategy.SCAN, Strategy.WALK) else (second, first)
+        source = Candidates(
+            self.first_position,
+            self.rows,
+            self.runs[along].order,
+            self._permutation(along, across).partner,
+            self.runs[across].order,
+            # A walk follows the ranges as asked for: narrowed ones would make it go to and fro.
+            sides[along] if walks else narrow[along],
+            narrow[across] if walks else sides[across],
+        )
+        expected = found + found // 4 + 1024
+        if walks:
+            return walk(source, walk_sequence(source.ranges), keep, expected, limit)
+        return scan(source, keep, expected, limit)
+
+    def _cheapest(self, first: int, second: int, sides: list[Ranges], width: dict[int, int], found: int) -> Strategy:
+        """The strategy of least estimated cost, given the narrowed widths and the likely matches."""
+        probes = len(sides[first][0])
+        costs = {Strategy.SCAN: SCAN_COST * width[first], Strategy.SCAN_INVERSE: SCAN_COST * width[second]}
+        for strategy, along, across in ((Strategy.WALK, first, second), (Strategy.WALK_INVERSE, second, first)):
+            words = min(width[across] // 64, found)
+            cost = TURN_COST * probes + WORD_COST * words + FOUND_COST * found
+            # Any walk spans all ranges once; only if that is no objection are the probe rows sorted.
+            _, least_a, greatest_a, least_b, greatest_b = survey(*sides[along])
+            span = greatest_a - least_a + greatest_b - least_b
+            if cost + STEP_COST * span < min(costs.values()):
+                costs[strategy] = cost + STEP_COST * walk_length(walk_sequence(sides[along]), *sides[along])
+        return min(costs, key=lambda strategy: costs[strategy])
+
+    def _narrow(self, source: int, target: int, sides: list[Ranges]) -> tuple[Ranges, int]:
+        """The target's ranges narrowed by what the source's ranges allow."""
+        _, _, greatest_a, least_b, _ = survey(*sides[source])
+        envelope = self._envelope(source, target, least_b < len(self.runs[source]), greatest_a > 0)
+        return envelope.narrow(sides[source], sides[target])
+
+    def _other_dimensions(
+        self, others: list[int], sides: list[Ranges], negated: Sequence[bool]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The dimensions that only filter, as the fields of a `RowFilter`."""
+        if not others:
+            return NO_DIMENSIONS
+        if self._ranks is None:
+            self._ranks = frozen(np.stack([ranks_of(run) for run in self.runs]))
+        return (
+            self._ranks,
+            frozen(np.array(others, np.int64)),
+            frozen(np.stack([sides[d][0] for d in others])),
+            frozen(np.stack([sides[d][1] for d in others])),
+            frozen(np.array([negated[d] for d in others], np.bool_)),
+        )
+
+    def _rank(self, dimension: int) -> np.ndarray:
+        """A dimension's ranks by row; only kept if some dimension filters by them."""
+        return ranks_of(self.runs[dimension]) if self._ranks is None else self._ranks[dimension]
+
+    def use_permutation(self, along: int, across: int, partner: np.ndarray) -> None:
+        """Take a permutation array made elsewhere instead of making it on first use. Cost: O(1)."""
+        assert len(partner) == len(self.runs[along]), "one partner per rank"
+        self._permutations[along, across] = Permutation(self.runs[along].order, frozen(partner, np.int32))
+
+    def _permutation(self, along: int, across: int) -> Permutation:
+        permutation = self._permutations.get((along, across))
+        if permutation is None:
+            permutation = Permutation.between(self.runs[along], self._rank(across))
+            self._permutations[along, across] = permutation
+        return permutation
+
+    def _envelope(self, source: int, target: int, until: bool, since: bool) -> Envelope:
+        has_until, has_since, envelope = self._envelopes.get((source, target), (False, False, NO_ENVELOPE))
+        if (until and not has_until) or (since and not has_since):
+            until, since = until or has_until, since or has_since
+            envelope = Envelope.of(self._permutation(source, target).partner, until, since)
+            self._envelopes[source, target] = (until, since, envelope)
+        return envelope
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """What `restore` needs; the caches are made anew. Cost: O(dimensions), nothing is copied."""
+        arrays = {"block": np.array([self.first_position, self.rows, len(self.runs)], np.int64)}
+        for d, run in enumerate(self.runs):
+            arrays[f"keys.{d}"] = run.keys
+            arrays[f"order.{d}"] = run.order
+        return arrays
+
+    @classmethod
+    def restore(cls, snapshot: Mapping[str, np.ndarray]) -> PermutationOffsetJoin:
+        """Cost: O(dimensions)."""
+        first_position, rows, dimensions = (int(number) for number in snapshot["block"])
+        runs = [SortedRun(snapshot[f"keys.{d}"], snapshot[f"order.{d}"], rows) for d in range(dimensions)]
+        return cls(first_position, runs)
+
+    def check_invariants(self) -> None:
+        for run in self.runs:
+            run.check_invariants()
+            # All runs are of the same rows.
+            assert run.rows == self.rows
+        for run, ranks in zip(self.runs, () if self._ranks is None else self._ranks, strict=False):
+            # Ranks and order are inverses of each other; rows without a key have no rank.
+            assert (ranks[run.order] == np.arange(len(run))).all()
+            assert (ranks >= 0).sum() == len(run)
+        for (along, across), permutation in self._permutations.items():
+            # A permutation entry is the partner's rank of the same row.
+            assert (permutation.partner == self._rank(across)[self.runs[along].order]).all()
+        for (source, target), (until, since, envelope) in self._envelopes.items():
+            # An envelope is that of its permutation.
+            fresh = Envelope.of(self._permutation(source, target).partner, until, since)
+            assert (fresh.highest_until == envelope.highest_until).all()
+            assert (fresh.lowest_from == envelope.lowest_from).all()
+
+
+NO_RANKS = frozen(np.empty((0, 0), np.int32))
+NO_DIMENSIONS = (
+    NO_RANKS,
+    frozen(np.empty(0, np.int64)),
+    NO_RANKS,
+    NO_RANKS,
+    frozen(np.empty(0, np.bool_)),
+)
+NO_ENVELOPE = Envelope(NOTHING, NOTHING, NOTHING, NOTHING)

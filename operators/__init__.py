@@ -1,0 +1,33 @@
+"""operators: joins built of processing elements.
+
+In flow: streams of rows, from any number of physical sources. Out flow: result rows, exact and in order.
+May import: indexes, topology, and sqlglot for query text.
+
+Follow the data by opening: join (the front door), gate, router, then the elements of an engine (spo_join:
+mutable_element or predicate_element and logical_and_element, permutation_element, po_join_element), collector.
+"""
+
+from operators.collector import Ordering
+from operators.engine import Engine
+from operators.errors import JoinError, PredicateError, QueryError, WindowError
+from operators.expressions import col, stream
+from operators.join import StreamJoin
+from operators.running_join import RunningJoin
+from operators.spo_join import SPOJoin
+from operators.windows import CountWindow, TimeWindow
+
+__all__ = [
+    "CountWindow",
+    "Engine",
+    "JoinError",
+    "Ordering",
+    "PredicateError",
+    "QueryError",
+    "RunningJoin",
+    "SPOJoin",
+    "StreamJoin",
+    "TimeWindow",
+    "WindowError",
+    "col",
+    "stream",
+]

@@ -1,0 +1,138 @@
+"""What the router sends to the processing elements, and what they answer, as Arrow.
+
+Elements work on keys, intervals and positions only (see `indexes`): types, expressions and windows end at the router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indexes import Interval, Keys, Live, Matches
+from topology import Batch
+
+LEFT, RIGHT = 0, 1
+SIDES = ("left", "right")
+
+Int64 = npt.NDArray[np.int64]
+
+NO_ROWS = pa.record_batch([pa.array([], pa.bool_())], names=["nothing"])
+"""Carries a batch whose labels say it all."""
+
+
+@dataclass(frozen=True)
+class ElementRows:
+    """Consecutive rows of one side: their keys, to be stored, and what each may meet on the other side."""
+
+    first: int
+    seq: Int64
+    keys: tuple[Keys, ...]
+    intervals: tuple[Interval, ...]
+    live: Live
+
+    def __len__(self) -> int:
+        return len(self.live)
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """Pack as a record batch; arrays without nulls are not copied."""
+        columns: dict[str, pa.Array] = {}
+        for index, (keys, interval) in enumerate(zip(self.keys, self.intervals, strict=True)):
+            mask = None if keys.valid is None else ~keys.valid
+            columns[f"key{index}"] = pa.array(keys.values, mask=mask, from_pandas=False)
+            columns[f"low{index}"] = pa.array(interval.low, from_pandas=False)
+            columns[f"high{index}"] = pa.array(interval.high, from_pandas=False)
+        columns |= {"first": pa.array(self.live.first), "end": pa.array(self.live.end), "seq": pa.array(self.seq)}
+        return pa.record_batch(columns)
+
+    @classmethod
+    def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> ElementRows:
+        """Unpack; `negated` says which dimensions are."""
+        rows = batch.rows
+        keys = tuple(_keys(rows.column(f"key{index}")) for index in range(len(negated)))
+        intervals = tuple(
+            Interval(values_of(rows.column(f"low{index}")), values_of(rows.column(f"high{index}")), negated[index])
+            for index in range(len(negated))
+        )
+        live = Live(values_of(rows.column("first")), values_of(rows.column("end")))
+        return cls(batch.first, values_of(rows.column("seq")), keys, intervals, live)
+
+    def between(self, start: int, stop: int) -> ElementRows:
+        """The rows from number `start` to before `stop` of this batch."""
+        part = slice(start, stop)
+        return ElementRows(
+            self.first + start,
+            self.seq[part],
+            tuple(Keys(keys.values[part], None if keys.valid is None else keys.valid[part]) for keys in self.keys),
+            tuple(Interval(one.low[part], one.high[part], one.negated) for one in self.intervals),
+            Live(self.live.first[part], self.live.end[part]),
+        )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What holds from here on, per side: rows below `live` are dead, rows below `handover` are the immutable part's.
+
+    Every probe that follows meets a row exactly once: at the element that holds it on its side of the handover.
+    """
+
+    handover: tuple[int, int] = (0, 0)
+    live: tuple[int, int] = (0, 0)
+
+    def to_batch(self) -> Batch:
+        return Batch("limits", NO_ROWS, labels=(*self.handover, *self.live))
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Limits:
+        left_handover, right_handover, left_live, right_live = batch.labels
+        return cls((left_handover, right_handover), (left_live, right_live))
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The order to make an immutable segment, number `segment` of its side, of the positions [first, end)."""
+
+    side: int
+    segment: int
+    first: int
+    end: int
+
+    def to_batch(self) -> Batch:
+        return Batch("merge", NO_ROWS, labels=(self.side, self.segment, self.first, self.end))
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Merge:
+        return cls(*batch.labels)
+
+
+def matches_batch(side: int, first: int, matches: Matches) -> Batch:
+    """Pack the matches of the probe rows of `side` that start at position `first`."""
+    lists = pa.LargeListArray.from_arrays(pa.array(matches.offsets), pa.array(matches.positions))
+    return Batch(f"matches.{SIDES[side]}", pa.record_batch([lists], names=["positions"]), first=first)
+
+
+def matches_of(batch: Batch) -> Matches:
+    """Unpack the matches of a batch."""
+    lists = batch.rows.column(0)
+    offsets = values_of(lists.offsets)
+    start = offsets[0] if len(offsets) else 0
+    positions = values_of(lists.values)[start : offsets[-1]]
+    return Matches(offsets - start if start else offsets, positions)
+
+
+def values_of(array: pa.Array) -> npt.NDArray[np.int64]:
+    """The values of an int64 or float64 array as a view of Arrow's memory, nulls or not."""
+    code = {pa.int64(): np.int64, pa.float64(): np.float64, pa.int32(): np.int32}[array.type]
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.empty(0, dtype=code)
+    width = array.type.bit_width // 8
+    return np.frombuffer(data, dtype=code, count=len(array), offset=array.offset * width)
+
+
+def _keys(array: pa.Array) -> Keys:
+    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    return Keys(values_of(array), valid)

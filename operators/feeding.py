@@ -1,0 +1,104 @@
+"""Feeding a running join from finite inputs, one thread for all sources.
+
+The source that has sent the fewest rows sends next, so that none runs far ahead and the gate holds little.
+Back-pressure stops the thread, never the reader of the results.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from operators.errors import JoinError
+from topology import InterlaceError, RunningTopology, StoppedError
+
+FEED_ROWS = 1 << 16
+"""Tables are sent in batches of at most so many rows."""
+
+
+@dataclass
+class Feed:
+    """One physical source: its batches and, if known beforehand, their schema."""
+
+    stream: str
+    source: str
+    batches: Iterator[pa.RecordBatch]
+    schema: pa.Schema | None
+
+
+def sources_of(stream: str, rows: object) -> list[Feed]:
+    """The sources given for one stream: a table, batches, or a mapping of source name to either."""
+    if isinstance(rows, Mapping):
+        return [_feed(stream, name, each) for name, each in rows.items()]
+    return [_feed(stream, stream, rows)]
+
+
+def _feed(stream: str, source: str, rows: object) -> Feed:
+    if not isinstance(source, str) or not source:
+        raise JoinError(f"stream '{stream}': a source needs a name, not {source!r}")
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    if isinstance(rows, pa.Table):
+        return Feed(stream, source, iter(rows.to_batches(max_chunksize=FEED_ROWS)), rows.schema)
+    if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | dict):
+        return Feed(stream, source, iter(rows), None)
+    raise JoinError(
+        f"stream '{stream}', source '{source}': give a pyarrow Table, a RecordBatch or an iterable of record batches, "
+        f"not {type(rows).__name__}"
+    )
+
+
+class Feeding:
+    """Sends all feeds and then finishes, in a thread of its own; a context manager that waits for it."""
+
+    def __init__(self, running: RunningTopology, feeds: list[Feed]) -> None:
+        self._running = running
+        self._feeds = feeds
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
+
+    def __enter__(self) -> Feeding:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._running.stop()  # wakes the thread if it waits for room
+        self._thread.join()
+        if error is not None and self._error is not None and isinstance(error, StoppedError):
+            raise self._error from None
+
+    def raise_error(self) -> None:
+        """Raise what stopped the feeding, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._send_all()
+        except BaseException as error:
+            self._error = error
+        with suppress(InterlaceError):  # if the topology has failed, the reader is told why
+            self._running.finish()
+
+    def _send_all(self) -> None:
+        turn = [(0, index) for index in range(len(self._feeds))]
+        heapq.heapify(turn)
+        while turn:
+            sent, index = heapq.heappop(turn)
+            feed = self._feeds[index]
+            batch: Any = next(feed.batches, None)
+            if batch is None:
+                self._running.finish(feed.stream, feed.source)
+                continue
+            self._running.send(feed.stream, batch, feed.source)
+            heapq.heappush(turn, (sent + batch.num_rows, index))

@@ -1,0 +1,77 @@
+"""The mutable element of the fused plan: all predicates of the mutable part in one place.
+
+In: steps and merge orders from the router.
+Out: the matches of every probe row with rows that are not in the immutable part yet, then the punctuation; and, when a
+segment is ordered, the sorted runs of its rows, one per dimension.
+
+It does what the predicate elements and the logical-AND elements of the decomposed plan do together, without sending
+ranges between processes: the cheaper plan while one core can keep up with the mutable part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from indexes import Live, Matches, TieredRuns
+from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Merge
+from operators.segments import run_batch
+from operators.steps import Answering, Step, StepTask
+from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
+
+
+@dataclass(frozen=True)
+class MutableElement(Bolt):
+    """Holds the mutable part of both windows; deals merged runs over `permutations` permutation elements."""
+
+    negated: tuple[bool, ...]
+    ordered: bool
+    permutations: int = 1
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return {**{f"matches.{side}": None for side in SIDES}, "runs": None}
+
+    def build(self, context: TaskContext) -> Task:
+        return MutableTask(self)
+
+
+class MutableTask(StepTask):
+    """One `TieredRuns` per side."""
+
+    def __init__(self, description: MutableElement) -> None:
+        super().__init__(description.negated)
+        self._description = description
+        self._indexes = tuple(TieredRuns(len(description.negated)) for _ in SIDES)
+        self._answering = Answering()
+
+    def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        order = Merge.from_batch(batch)
+        for dimension, run in enumerate(self._indexes[order.side].freeze(order.first, order.end)):
+            yield Emit(run_batch(order, dimension, run), to=order.segment % self._description.permutations)
+
+    def on_step(self, step: Step) -> Iterable[Emit]:
+        for side in (LEFT, RIGHT):
+            rows = step.rows[side]
+            self._indexes[side].expire(step.limits.handover[side])
+            if rows is not None and len(rows):
+                self._indexes[side].insert(rows.keys)
+        return self._answering.answer(step, self._probe)
+
+    def metrics(self) -> Mapping[str, float]:
+        return {"index_bytes": float(sum(index.nbytes for index in self._indexes))}
+
+    def check_invariants(self) -> None:
+        for index in self._indexes:
+            index.check_invariants()
+
+    def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
+        """Probe the other side's rows from the handover on; those below are the immutable part's."""
+        live = Live(np.maximum(rows.live.first, self._limits.handover[1 - side]), rows.live.end)
+        index = self._indexes[1 - side]
+        if not index.blocks:
+            return Matches.empty(len(rows))
+        return index.probe_within(most, rows.intervals, live, ordered=self._description.ordered)

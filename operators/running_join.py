@@ -1,0 +1,103 @@
+"""The handle of a running join: that of its topology, which also knows the types of both streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from operators.bounds import bind
+from operators.errors import PredicateError, WindowError
+from operators.predicate import LEFT, RIGHT
+from operators.windows import liveness
+from topology import Endpoint, Metrics, RunningTopology, SchemaError
+
+if TYPE_CHECKING:
+    from operators.join import StreamJoin
+
+
+class RunningJoin(RunningTopology):
+    """Send rows to the streams, read result rows; see `RunningTopology`.
+
+    The first rows of a stream fix its schema. What the types of the two streams do not allow is refused then, before
+    anything has changed.
+    """
+
+    def __init__(self, running: RunningTopology, join: StreamJoin) -> None:
+        super().__init__(running.topology)
+        self.join = join
+        self._running = running
+        self._schemas: dict[str, pa.Schema] = {}
+
+    def result_schema(self) -> pa.Schema:
+        """The columns of the results; those of a stream that has sent nothing yet have type null."""
+        assert self.join.selection is not None
+        left, right = (self._schemas.get(self._stream(side)) for side in (LEFT, RIGHT))
+        return self.join.selection.result_schema((left, right))
+
+    def pin(self, stream: str, schema: pa.Schema) -> None:
+        """Fix the schema of a stream before its rows come; raises `SchemaError` if the join cannot use it."""
+        self.topology.require_input(stream)
+        known = self._schemas.get(stream)
+        if known is None:
+            check = self.topology.require_input(stream).check
+            if check is not None:
+                check(schema)
+            self._check_types({**self._schemas, stream: schema})
+        self._running.pin(stream, schema)
+        self._schemas[stream] = schema
+
+    def metrics(self) -> Metrics:
+        return self._running.metrics()
+
+    def endpoint(self, stream: str, control: bool = False) -> Endpoint:
+        return self._running.endpoint(stream, control)
+
+    def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
+        self._running.commit(stream, source, attempt, rows)
+
+    def stop(self) -> None:
+        self._running.stop()
+
+    def _open(self, stream: str, source: str) -> None:
+        self._running.open(stream, source)
+
+    def _send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
+        if stream not in self._schemas:
+            self.pin(stream, rows.schema)
+        self._running.send(stream, rows, source)
+
+    def _finish(self, stream: str, source: str | None) -> None:
+        self._running.finish(stream, source)
+
+    def _results(self, sink: str, timeout: float | None) -> Iterator[pa.RecordBatch]:
+        return self._running.results(sink, timeout)
+
+    def _stream(self, side: int) -> str:
+        role = self.join.roles[side]
+        return (self.join.streams or {}).get(role, role)
+
+    def _check_types(self, schemas: dict[str, pa.Schema]) -> None:
+        """Refuse types that the windows or the comparisons between the two streams do not allow."""
+        join = self.join
+        kinds: list[pa.DataType | None] = []
+        for side in (LEFT, RIGHT):
+            schema = schemas.get(self._stream(side))
+            if schema is None:
+                return
+            column = join.event_time_of(self._stream(side))
+            kinds.append(None if column is None else schema.field(column).type)
+            try:
+                liveness(join.windows[side], kinds[-1])
+            except WindowError as error:
+                raise SchemaError(f"stream '{self._stream(side)}': {error}") from error
+        if kinds[LEFT] != kinds[RIGHT]:
+            shown = [f"'{self._stream(side)}' has {kinds[side] or 'row numbers'}" for side in (LEFT, RIGHT)]
+            raise SchemaError(f"event times of different types cannot be merged: {', '.join(shown)}: cast one of them")
+        left, right = (schemas[self._stream(side)] for side in (LEFT, RIGHT))
+        for dimension in join.predicate.dimensions:
+            try:
+                bind(dimension, left.field(dimension.left).type, right.field(dimension.right).type)
+            except PredicateError as error:
+                raise SchemaError(f"streams '{self._stream(LEFT)}' and '{self._stream(RIGHT)}': {error}") from error

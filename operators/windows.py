@@ -1,0 +1,198 @@
+"""Windows: which rows of a side a newly arrived row of the other side may meet.
+
+A window is a description. `Liveness` is its working part in the router: for each arriving row it finds the first live
+position of the other side. Everything downstream works on positions, so this is the only place where a window's
+definition (design, section 3) is computed, and expiry is exact in every element for free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+from math import isfinite
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.errors import WindowError
+from operators.growing_array import GrowingArray
+
+Int64 = npt.NDArray[np.int64]
+Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Duration = int | float | timedelta
+
+_INT64 = np.iinfo(np.int64)
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True)
+class CountWindow:
+    """The last `size` rows of a stream; with a slide, expiry happens `slide` rows at a time.
+
+    With n rows of the side before the arriving row, positions from max(0, ceil((n - size) / slide) * slide) are live.
+    """
+
+    size: int
+    slide: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("size", self.size), ("slide", self.slide)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise WindowError(f"CountWindow: {name} must be a whole number of 1 or more, not {value!r}")
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """The rows of the last `size` of event time; with a slide, expiry happens at multiples of `slide`.
+
+    Sizes are timedeltas, or numbers in the event-time column's own unit. An arriving row with time t meets rows y with
+    t - y.time <= size or, with a slide, y.time >= (floor((t - size) / slide) + 1) * slide.
+    """
+
+    size: Duration
+    slide: Duration | None = None
+
+    def __post_init__(self) -> None:
+        _check_duration("size", self.size, least=0)
+        if self.slide is not None:
+            _check_duration("slide", self.slide, least=None)
+
+    def in_unit_of(self, kind: pa.DataType | None) -> tuple[int | float, int | float | None]:
+        """Return size and slide as numbers in the unit of an event-time column (None: row numbers)."""
+        size = _in_unit(self.size, kind, "size")
+        slide = None if self.slide is None else _in_unit(self.slide, kind, "slide")
+        if kind is not None and pa.types.is_floating(kind):
+            return float(size), None if slide is None else float(slide)
+        if slide is None:
+            return int(size // 1), None  # whole times differ by whole numbers
+        if size % 1 or slide % 1:
+            raise WindowError(
+                f"TimeWindow: size {self.size} and slide {self.slide} must be whole numbers of the event time's unit "
+                f"({'rows' if kind is None else kind}): use multiples of it, or a finer unit"
+            )
+        return int(size), int(slide)
+
+
+Window = CountWindow | TimeWindow
+
+
+class CountLiveness:
+    """Liveness in a count window: arithmetic on the number of rows before."""
+
+    def __init__(self, window: CountWindow) -> None:
+        self._window = window
+
+    def append(self, times: Times) -> None:
+        """Rows arrived on this side; a count window only needs their number, which the caller has."""
+
+    def first(self, before: Int64, times: Times) -> Int64:
+        """First live position for arriving rows with `before` rows of this side before them."""
+        size, slide = self._window.size, self._window.slide
+        expired = -((size - before) // slide) * slide  # ceil((n - size) / slide) * slide
+        return np.maximum(expired, 0)
+
+
+class TimeLiveness:
+    """Liveness in a time window: keeps the times of the side's live rows, which are sorted, and searches them."""
+
+    def __init__(self, window: TimeWindow, kind: pa.DataType | None) -> None:
+        self._size, self._slide = window.in_unit_of(kind)
+        self._times = GrowingArray(np.float64 if isinstance(self._size, float) else np.int64)
+
+    def append(self, times: Times) -> None:
+        """Add the times of rows that arrived on this side."""
+        self._times.append(times)
+
+    def first(self, before: Int64, times: Times) -> Int64:
+        """First live position for arriving rows of those times; forgets what can no longer be live."""
+        if not len(times):
+            return np.empty(0, dtype=np.int64)
+        known: Times = self._times.values
+        if self._slide is not None:
+            found = np.searchsorted(known, self._slide_start(times), side="left")
+        elif known.dtype == np.int64:
+            found = np.searchsorted(known, _saturating(times, -int(self._size)), side="left")
+        else:
+            found = self._first_within(times, known)
+        first = np.minimum(found + self._times.base, before)
+        self._times.drop_before(int(first[-1]))  # arriving times do not decrease, nor does what they find
+        return first
+
+    def _slide_start(self, times: Times) -> Times:
+        size, slide = self._size, self._slide
+        assert slide is not None
+        if times.dtype == np.int64:
+            margin = int(size) + int(slide)
+            if _INT64.min + margin < times[0] and times[-1] < _INT64.max - margin:
+                return ((times - int(size)) // int(slide) + 1) * int(slide)
+            exact = [(int(time) - int(size)) // int(slide) * int(slide) + int(slide) for time in times]
+            return np.array([min(max(start, _INT64.min), _INT64.max) for start in exact], dtype=np.int64)
+        return (np.floor((times - size) / slide) + 1) * slide
+
+    def _first_within(self, times: Times, known: Times) -> Int64:
+        """The first known time y with float64 t - y <= size.
+
+        The bound t - size is rounded, so the first guess may be off by some equal times: step over them, a distinct
+        time at a go, until the condition as written holds on one side of the border and fails on the other.
+        """
+        size = self._size
+        with np.errstate(invalid="ignore"):  # infinite times: inf - inf is NaN, which is not within
+            guess = np.searchsorted(known, times - size, side="left")
+            while True:
+                too_late = guess > 0
+                too_late[too_late] = times[too_late] - known[guess[too_late] - 1] <= size
+                if not too_late.any():
+                    break
+                guess[too_late] = np.searchsorted(known, known[guess[too_late] - 1], side="left")
+            while True:
+                too_early = guess < len(known)
+                too_early[too_early] = ~(times[too_early] - known[guess[too_early]] <= size)
+                if not too_early.any():
+                    break
+                guess[too_early] = np.searchsorted(known, known[guess[too_early]], side="right")
+        return guess
+
+
+Liveness = CountLiveness | TimeLiveness
+
+
+def liveness(window: Window, event_time: pa.DataType | None) -> Liveness:
+    """Make the working part of a window."""
+    if isinstance(window, CountWindow):
+        return CountLiveness(window)
+    return TimeLiveness(window, event_time)
+
+
+def _saturating(times: Times, offset: int) -> Times:
+    """Add an offset to times, for an offset of zero or less, stopping at the smallest int64."""
+    if times[0] >= _INT64.min - offset:
+        return times + offset
+    return np.where(times >= _INT64.min - offset, times, _INT64.min - offset) + offset
+
+
+def _check_duration(name: str, value: Duration, least: int | None) -> None:
+    number = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(value, bool) or not isinstance(number, int | float) or not isfinite(number):
+        raise WindowError(f"TimeWindow: {name} must be a timedelta or a number, not {value!r}")
+    if number < 0 or (least is None and number == 0):
+        bound = "positive" if least is None else "zero or more"
+        raise WindowError(f"TimeWindow: {name} must be {bound}, not {value!r}")
+
+
+def _in_unit(value: Duration, kind: pa.DataType | None, name: str) -> Fraction:
+    if not isinstance(value, timedelta):
+        return Fraction(value)
+    seconds = Fraction(value // timedelta(microseconds=1), 1_000_000)
+    if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind)):
+        return seconds * _UNITS[kind.unit]
+    if kind is not None and pa.types.is_date32(kind):
+        return seconds / 86_400
+    if kind is not None and pa.types.is_date64(kind):
+        return seconds * 1_000
+    found = "row numbers" if kind is None else str(kind)
+    raise WindowError(
+        f"TimeWindow: {name} is a timedelta, but event time is {found}: give the {name} as a number in that unit, "
+        f"or make the event-time column a timestamp"
+    )

@@ -1,0 +1,60 @@
+"""The progress of a feed on stderr: a bar on a terminal, one line at the end elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+EVERY_SECONDS = 0.2
+BAR = 24
+
+
+class FeedProgress:
+    """Shows how many partitions and rows have been staged; `reports` grows by one row count per partition."""
+
+    def __init__(self, stream: str, partitions: int, reports: Any, shown: bool, out: TextIO | None = None) -> None:
+        self._stream = stream
+        self._partitions = partitions
+        self._reports = reports
+        self._shown = shown
+        self._out = out or sys.stderr
+        self._live = shown and self._out.isatty()
+        self._started = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"progress of {stream}", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._live:
+            self._thread.join()
+            self._out.write(f"\r\x1b[K{self._line()}\n")
+        elif self._shown and error is None:
+            self._out.write(f"{self._line()}\n")
+        if self._shown:
+            self._out.flush()
+
+    def _run(self) -> None:
+        while not self._over.wait(EVERY_SECONDS):
+            self._out.write(f"\r\x1b[K{self._line()}")
+            self._out.flush()
+
+    def _line(self) -> str:
+        counts = list(self._reports.value)
+        done, rows = len(counts), sum(counts)
+        seconds = time.monotonic() - self._started
+        filled = BAR * done // max(1, self._partitions)
+        bar = f"[{'#' * filled}{'.' * (BAR - filled)}] " if self._live else ""
+        return (
+            f"feeding {self._stream}: {bar}{done:,}/{self._partitions:,} partitions, {rows:,} rows, "
+            f"{rows / max(seconds, 1e-3):,.0f} rows/s"
+        )

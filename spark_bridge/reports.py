@@ -1,0 +1,24 @@
+"""What finished tasks tell the driver while a job is running: a Spark accumulator that collects small values.
+
+Spark adds what a task reported when the task has succeeded, once per partition whatever was retried or speculated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
+
+class _Reports(AccumulatorParam):  # type: ignore[type-arg, unused-ignore]
+    def zero(self, value: list[Any]) -> list[Any]:
+        return []
+
+    def addInPlace(self, value1: list[Any], value2: list[Any]) -> list[Any]:  # noqa: N802
+        value1.extend(value2)
+        return value1
+
+
+def new_reports(context: Any) -> Accumulator:  # type: ignore[type-arg, unused-ignore]
+    """An empty collection; tasks call `add([value])`, the driver reads `value`."""
+    return context.accumulator([], _Reports())

@@ -1,0 +1,110 @@
+"""What executors do with results: read a sink into a spool, and take rows out of the spool.
+
+The spool is a column of binary cells, each a complete Arrow IPC stream of some megabytes. Spark keeps and moves it
+without looking inside, so the rows stay columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from spark_bridge.errors import ResultsLostError, described
+from spark_bridge.schemas import fitted
+from topology import Endpoint, InterlaceError
+from topology.flight_client import FlightClient
+
+SPOOL = "content BINARY"
+_SPOOL = pa.schema([("content", pa.binary())])
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+
+CELL_BYTES = 4 * 1024 * 1024
+"""Small batches are gathered into cells of about this size, large ones are cut."""
+
+
+@dataclass(frozen=True)
+class ReadSink:
+    """Reads a sink to its end: the first cell holds the schema alone, the others the rows in order.
+
+    A sink gives its rows once. So a second attempt, after the first died, must not read on as if nothing were missing.
+    Errors of the topology are reported and not raised, for Spark would make that second attempt.
+    """
+
+    endpoint: Endpoint
+    sink: str
+    reports: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run in a Python worker of Spark."""
+        for _ in batches:
+            pass  # the one row that makes Spark run this once
+        context = TaskContext.get()
+        assert context is not None
+        try:
+            if context.attemptNumber() > 0:
+                raise ResultsLostError(
+                    f"the Spark task that read sink '{self.sink}' died, and with it the results that it had read: "
+                    f"run the topology again"
+                )
+            with FlightClient(self.endpoint) as client:
+                yield from packed(client.results(self.sink))
+            self.reports.add([""])
+        except InterlaceError as error:
+            self.reports.add([described(error)])
+
+
+@dataclass(frozen=True)
+class UnpackRows:
+    """Takes the rows out of the cells, under one schema."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run in a Python worker of Spark, each time the DataFrame is evaluated."""
+        for cells in batches:
+            for cell in cells.column(0):
+                with pa.ipc.open_stream(cell.as_buffer()) as stream:
+                    for rows in stream:
+                        if rows.num_rows:
+                            yield fitted(rows, self.schema)
+
+
+def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Gather batches into cells, each of one schema."""
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for rows in batches:
+        if not gathered or not rows.schema.equals(gathered[0].schema):
+            if gathered:
+                yield _cell(gathered)
+            else:
+                yield _cell([rows.slice(0, 0)])
+            gathered, size = [], 0
+        parts = max(1, min(rows.num_rows, -(-rows.nbytes // CELL_BYTES)))
+        step = max(1, -(-rows.num_rows // parts))
+        for start in range(0, max(1, rows.num_rows), step):
+            if size >= CELL_BYTES:
+                yield _cell(gathered)
+                gathered, size = [], 0
+            part = rows.slice(start, step)
+            gathered.append(part)
+            size += part.nbytes
+    if gathered:
+        yield _cell(gathered)
+
+
+def schema_in(cell: bytes | bytearray) -> pa.Schema:
+    """The schema of the rows in a cell."""
+    with pa.ipc.open_stream(pa.py_buffer(cell)) as stream:
+        return stream.schema
+
+
+def _cell(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, batches[0].schema, options=_OPTIONS) as writer:
+        writer.write_table(pa.Table.from_batches(batches).combine_chunks())
+    return pa.record_batch([pa.array([out.getvalue().to_pybytes()], pa.binary())], schema=_SPOOL)

@@ -1,0 +1,66 @@
+"""What an executor does with one partition: send its rows to the topology's door, out of sight until committed.
+
+A partition is a physical source. Each attempt at it, first try, retry or speculative copy, stages its rows under an
+id of its own; Spark hands one attempt's status row to the driver, and the driver commits that attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from spark_bridge.errors import described
+from spark_bridge.schemas import fitted
+from topology import Endpoint, InputError
+from topology.flight_client import FlightClient
+
+STATUS = "partition INT, attempt STRING, rows LONG, error STRING"
+_STATUS = pa.schema(
+    [("partition", pa.int32()), ("attempt", pa.string()), ("rows", pa.int64()), ("error", pa.string())]
+)
+
+
+def source_name(prefix: str, partition: int) -> str:
+    """The physical source of a partition; names sort by code point as partitions do by number."""
+    return f"{prefix}/{partition:06d}"
+
+
+@dataclass(frozen=True)
+class StagePartition:
+    """Takes the batches of a partition, returns one status row.
+
+    Rows that the topology refuses are reported and not raised: Spark would try them again, to the same effect.
+    Anything else that goes wrong is Spark's to retry.
+    """
+
+    endpoint: Endpoint
+    stream: str
+    prefix: str
+    feed: str
+    schema: pa.Schema
+    reports: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run in a Python worker of Spark."""
+        context = TaskContext.get()
+        assert context is not None
+        partition = context.partitionId()
+        attempt = f"{self.feed}.{context.taskAttemptId()}"
+        rows, error = 0, None
+        with FlightClient(self.endpoint) as client:
+            try:
+                rows = self.stage(client, source_name(self.prefix, partition), attempt, batches)
+            except InputError as refusal:
+                error = described(refusal)
+        self.reports.add([rows])
+        yield pa.RecordBatch.from_pylist(
+            [{"partition": partition, "attempt": attempt, "rows": rows, "error": error}], schema=_STATUS
+        )
+
+    def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
+        """Send the rows of one attempt; returns how many arrived."""
+        return client.stage(self.stream, source, attempt, (fitted(rows, self.schema) for rows in batches))

@@ -1,0 +1,39 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+INNER = """
+from indexes.compiled import kernel
+
+@kernel
+def inner() -> int:
+    return {answer}
+"""
+OUTER = """
+from inner import inner
+from indexes.compiled import kernel
+
+@kernel
+def outer() -> int:
+    return inner()
+
+print(outer(), sum(outer.stats.cache_hits.values()))
+"""
+
+
+def test_a_kernel_is_compiled_anew_when_one_that_it_calls_changes(tmp_path: Path) -> None:
+    repository = Path(__file__).parents[2]
+
+    def run() -> str:
+        environment = {**os.environ, "PYTHONPATH": f"{repository}", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+        command = [sys.executable, "outer.py"]
+        return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True).strip()
+
+    (tmp_path / "outer.py").write_text(OUTER)
+    (tmp_path / "inner.py").write_text(INNER.format(answer=1))
+    assert run() == "1 0"
+    assert run() == "1 1"
+    (tmp_path / "inner.py").write_text(INNER.format(answer=2))
+    assert run() == "2 0"

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from operators.errors import PredicateError
+from operators.expressions import Expression, col, stream
+from operators.predicate import Chain, Combined, Comparison, Dimension, Step, normalise
+
+R, S = stream("R"), stream("S")
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (R.power < S.power, "R.power < S.power"),
+        ((R.power < S.power) & (R.cool > S.cool), "R.power < S.power AND R.cool > S.cool"),
+        (R["max power"] >= col("S.power"), 'R."max power" >= S.power'),
+        (2 * R.a + 3 == S.b - 1, "2 * R.a + 3 = S.b - 1"),
+        (2 * (R.a + 3) != -S.b, "2 * (R.a + 3) != -S.b"),
+        (R.a - (S.b - 1) < 2, "R.a - (S.b - 1) < 2"),
+        (-(R.a + 1) < S.b / 2.5, "-(R.a + 1) < S.b / 2.5"),
+        (R.a - -3 < S.b, "R.a - -3 < S.b"),
+        (R.a * -3 < S.b, "R.a * (-3) < S.b"),
+        (abs(R.x - S.x) <= 10, "abs(R.x - S.x) <= 10"),
+        (R.x.between(S.x - 1, S.x + 1), "R.x BETWEEN S.x - 1 AND S.x + 1"),
+        (abs(R.t - S.t) <= timedelta(minutes=5), "abs(R.t - S.t) <= INTERVAL '5' MINUTE"),
+        (R.t <= S.t + timedelta(seconds=90), "R.t <= S.t + INTERVAL '90' SECOND"),
+        (~(R.a == S.a), "NOT (R.a = S.a)"),
+        ((R.a < S.a) | (R.b < S.b) & (R.c < S.c), "R.a < S.a OR R.b < S.b AND R.c < S.c"),
+        (((R.a < S.a) | (R.b < S.b)) & (R.c < S.c), "(R.a < S.a OR R.b < S.b) AND R.c < S.c"),
+        (10 >= abs(R.x - S.x), "abs(R.x - S.x) <= 10"),  # noqa: SIM300
+        (np.float64(2.5) * R.a < np.int32(3) + S.b, "2.5 * R.a < 3 + S.b"),
+        (np.float32(0.5) < R.a - S.b, "R.a - S.b > 0.5"),
+    ],
+)
+def test_an_expression_reads_like_the_query(expression: Expression, text: str) -> None:
+    assert repr(expression) == text
+    assert repr(pickle.loads(pickle.dumps(expression))) == text
+    assert repr(copy.deepcopy(expression)) == text
+
+
+def test_streams_and_columns_survive_pickling_and_odd_names() -> None:
+    again = pickle.loads(pickle.dumps(R))
+    assert again == R
+    assert repr(again.name) == "R.name"
+    assert repr(R["_id"]) == "R._id"
+    with pytest.raises(AttributeError, match=r"stream\['_id'\]"):
+        _ = R._id
+    assert repr(col("R.a.b")) == 'R."a.b"'
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: bool(R.a < S.a),
+        lambda: (R.a < S.a) and (R.b < S.b),
+        lambda: R.a < S.a < R.b,
+        lambda: not R.a,
+        lambda: R.a in [S.a, S.b],
+    ],
+)
+def test_truth_of_an_expression_is_refused_and_says_what_to_write(use: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="combine conditions with `&`"):
+        use()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("x", "'x' \\(str\\)"),
+        (True, "True \\(bool\\)"),
+        (None, "NULL never matches"),
+        (Decimal("0.1"), "write an int, a float or a datetime.timedelta"),
+        (datetime(2020, 1, 1), "write an int, a float"),
+        (float("nan"), "finite"),
+        (np.float64("inf"), "finite"),
+        (np.array([1.0]), "write an int"),
+    ],
+)
+def test_constants_of_other_kinds_are_refused(value: Any, message: str) -> None:
+    with pytest.raises(PredicateError, match=message):
+        _ = R.a < value
+
+
+@pytest.mark.parametrize("name", ["R.", ".a"])
+def test_a_column_needs_its_name(name: str) -> None:
+    with pytest.raises(PredicateError, match=r"col\('stream.column'\)"):
+        col(name)
+    with pytest.raises(TypeError, match="non-empty string"):
+        stream("")
+    with pytest.raises(TypeError, match="non-empty string"):
+        R[""]
+
+
+def dimensions(condition: Expression) -> tuple[Dimension, ...]:
+    predicate = normalise(condition, "R", "S")
+    assert pickle.loads(pickle.dumps(predicate)) == predicate
+    return predicate.dimensions
+
+
+def test_either_order_of_the_streams_is_the_same_comparison() -> None:
+    (one,), (other,) = dimensions(R.a < S.b), dimensions(S.b > R.a)
+    assert (one.left, one.right) == (other.left, other.right) == ("a", "b")
+    assert one.comparisons == (Comparison("<", Chain(0, "a"), Chain(1, "b"), "R.a < S.b"),)
+    assert other.comparisons == (Comparison("<", Chain(0, "a"), Chain(1, "b"), "S.b > R.a"),)
+
+
+def test_comparisons_of_one_pair_of_columns_form_one_dimension() -> None:
+    found = dimensions(
+        (R.a < S.b) & (R.c >= S.c) & (S.b < R.a + 10) & (abs(R.a - S.b) <= 3)
+        & R.a.between(S.b, 2 * S.b) & (R.a != S.b) & (R.a != S.b + 1)
+    )  # fmt: skip
+    shape = [(d.left, d.right, len(d.comparisons), d.negated) for d in found]
+    assert shape == [("a", "b", 6, False), ("c", "c", 1, False), ("a", "b", 1, True),
+                     ("a", "b", 1, True)]  # fmt: skip
+
+
+def test_bands_are_two_comparisons_as_written() -> None:
+    for condition in (abs(R.x - S.x) <= 10, 10 >= abs(R.x - S.x)):  # noqa: SIM300
+        (dimension,) = dimensions(condition)
+        subject = Combined("-", Chain(0, "x"), Chain(1, "x"))
+        signs = [(c.operator, c.subject, c.object) for c in dimension.comparisons]
+        assert signs == [("<=", subject, 10), (">=", subject, -10)]
+
+
+def test_the_order_of_operations_is_kept() -> None:
+    (dimension,) = dimensions(0.2 + (0.1 + R.a) < 3 - 2 * S.a)
+    (comparison,) = dimension.comparisons
+    assert comparison.subject == Chain(0, "a", (Step("+", 0.1), Step("+", 0.2)))
+    assert comparison.object == Chain(1, "a", (Step("*", 2), Step("from", 3)))
+
+
+def test_not_turns_a_comparison_around() -> None:
+    assert dimensions(~(R.a < S.a))[0].comparisons[0].operator == ">="
+    assert dimensions(~(R.a == S.a))[0].negated
+    assert dimensions(~~(R.a <= S.a))[0].comparisons[0].operator == "<="
+    assert str(normalise((R.a < S.a) & (R.b > S.b), "R", "S")) == "R.a < S.a AND R.b > S.b"
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ((R.a < S.a) | (R.b < S.b), "OR is not supported yet, in `R.a < S.a OR R.b < S.b`"),
+        (~((R.a < S.a) & (R.b < S.b)), "NOT may stand before a single comparison only"),
+        (~R.a.between(S.a, S.b), "NOT may stand before"),
+        (R.a < 3, "`R.a < 3` concerns R alone: filter R before the join"),
+        (3 < S.a * 2, "`S.a \\* 2 > 3` concerns S alone"),  # noqa: SIM300
+        (R.a < R.b, "uses two columns of R, a and b"),
+        (R.a < R.a + 1, "uses R.a twice"),
+        (R.a - S.a < R.b, "`R.a - S.a < R.b` uses two columns of R, a and b"),
+        (R.a - S.a < S.b - R.b, "uses two columns of R|uses two columns of S"),
+        (R.a + S.a + S.b < 3, "uses two columns of S, a and b"),
+        (R.a - R.a < S.b, "uses R.a twice"),
+        (R.a * S.a < 3, "`R.a \\* S.a` is not linear"),
+        (R.a / S.a < 3, "is not linear"),
+        (1 / R.a < S.a, "divides by a column"),
+        (0 * R.a < S.a, "its column has no effect"),
+        (R.a / 0 < S.a, "divides by zero"),
+        (R.a * timedelta(1) < S.a, "multiplies a column by a length of time"),
+        (abs(R.x - S.x) > 3, "`abs\\(R.x - S.x\\) > 3` is not supported yet.*R.x - S.x > c"),
+        (abs(R.x - S.x) >= 3, "two separate ranges"),
+        (abs(R.x - S.x) == 3, "only abs\\(..\\) < c and abs\\(..\\) <= c"),
+        (~(abs(R.x - S.x) <= 3), "two separate ranges"),
+        (abs(R.x) <= 3, "needs one column of each stream: write abs\\(R.a - S.b\\)"),
+        (abs(R.x - S.x) <= S.y, "with a constant only, not with `S.y`"),
+        (abs(R.x - S.x) <= abs(R.y - S.y), "with a constant only"),
+        (abs(R.x - S.x) + 1 <= 3, "must stand alone on one side"),
+        (R.a < stream("T").a, "there is no stream 'T' in this join; its sides are 'R' and 'S'"),
+        (col("a") < S.a, "`a` does not say which stream it belongs to: write R.a or S.a"),
+        (R.a, "`R.a` is not a condition: write a comparison such as R.a < S.b"),
+        ((R.a < S.a) & R.b, "`R.b` is not a condition"),
+        ((R.a < S.a) < 3, "is a condition where a value is expected"),
+        ("R.a < S.a", "is not a condition"),
+    ],
+)
+def test_what_a_join_cannot_run_is_refused_by_name(condition: Any, message: str) -> None:
+    with pytest.raises(PredicateError, match=message):
+        normalise(condition, "R", "S")
+
+
+def test_the_two_roles_need_different_names() -> None:
+    with pytest.raises(PredicateError, match="such as R1 and R2"):
+        normalise(R.a < R.b, "R", "R")

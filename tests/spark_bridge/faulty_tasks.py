@@ -1,0 +1,65 @@
+"""Tasks that fail on their first attempt, after part of their work is done; in a module that executors can import."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from spark_bridge.results_task import ReadSink
+from spark_bridge.staging_task import StagePartition
+from topology.flight_client import FlightClient
+
+
+def first_attempt() -> bool:
+    context = TaskContext.get()
+    assert context is not None
+    return context.attemptNumber() == 0
+
+
+class FailsHalfway(StagePartition):
+    """Partition 1 stages one batch of several, then raises."""
+
+    def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
+        if source.endswith("1") and first_attempt():
+            super().stage(client, source, attempt, itertools.islice(batches, 1))
+            raise RuntimeError("planted: failed halfway")
+        return super().stage(client, source, attempt, batches)
+
+
+class FailsAtTheEnd(StagePartition):
+    """Every partition stages all its rows, then its process dies before Spark hears of it."""
+
+    def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
+        rows = super().stage(client, source, attempt, batches)
+        if first_attempt():
+            os._exit(1)
+        return rows
+
+
+class DiesWhileReading(ReadSink):
+    """Reads the first results, then its process dies."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, cell in enumerate(super().__call__(batches)):
+            if number and first_attempt():
+                os._exit(1)
+            yield cell
+
+
+def fails_in_the_third_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    assert context is not None
+    for rows in batches:
+        yield rows
+        if context.partitionId() == 2:
+            raise ValueError("planted: the user's own code failed")
+
+
+def stalls_at_the_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+    time.sleep(600)

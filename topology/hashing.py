@@ -1,0 +1,123 @@
+"""A hash of Arrow columns that is the same in every process, on every machine and in every run.
+
+Python's `hash()` is salted per process, so equal keys would go to different tasks. Equal values hash alike whatever the
+width of their type: all integers are hashed as 64-bit, all floats as float64, -0.0 as 0.0, every NaN as one and the
+same; null has a value of its own. Changing any of this would send keys to other tasks than before: known answers are
+kept in the tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+U64 = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_NULL = np.uint64(0x5851F42D4C957F2D)
+_FNV_START = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+
+
+def stable_hash(columns: Sequence[pa.Array], seed: int = 0) -> U64:
+    """Return one 64-bit hash per row over the values of all columns."""
+    if not columns:
+        raise ValueError("hash at least one column")
+    result = np.full(len(columns[0]), np.uint64(seed % 2**64), dtype=np.uint64)
+    for column in columns:
+        if not can_hash(column.type):
+            raise TypeError(f"a column of type {column.type} cannot be hashed")
+        result = _mix(result * _GOLDEN + _column_hash(column))
+    return result
+
+
+def can_hash(kind: pa.DataType) -> bool:
+    """Say whether `stable_hash` takes columns of this type."""
+    if pa.types.is_dictionary(kind):
+        return can_hash(kind.value_type)
+    return bool(
+        _is_bytes(kind)
+        or pa.types.is_null(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+    )
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _mix(values: U64) -> U64:
+    """Spread the bits (the finaliser of splitmix64)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _column_hash(column: pa.Array) -> U64:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _column_hash(column.dictionary_decode())
+    if _is_bytes(kind):
+        hashes = _hash_bytes(column.cast(pa.large_binary()))
+    elif pa.types.is_floating(kind):
+        values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+        values = np.where(np.isnan(values), np.nan, values + 0.0)
+        hashes = _mix(values.view(np.uint64))
+    elif pa.types.is_unsigned_integer(kind):
+        hashes = _mix(pc.fill_null(column.cast(pa.uint64()), 0).to_numpy(zero_copy_only=False))
+    elif pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        values = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        hashes = _mix(values.view(np.uint64))
+    elif pa.types.is_temporal(kind):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return _column_hash(column.cast(width))
+    else:
+        return _column_hash(column.cast(pa.string()))
+    if column.null_count:
+        hashes = np.where(column.is_null().to_numpy(zero_copy_only=False), _NULL, hashes)
+    return hashes
+
+
+def _hash_bytes(column: pa.Array) -> U64:
+    if not len(column):
+        return np.empty(0, dtype=np.uint64)
+    buffers = column.buffers()
+    offsets = np.frombuffer(buffers[1], dtype=np.int64)[column.offset : column.offset + len(column) + 1]
+    data = np.frombuffer(buffers[2], dtype=np.uint8) if buffers[2] is not None else np.empty(0, np.uint8)
+    return _mix(_compiled_fnv()(offsets, data))
+
+
+@functools.cache
+def _compiled_fnv() -> Callable[..., U64]:
+    """The kernel, compiled when the first text is hashed: clients that only send rows never import Numba."""
+    from numba import njit
+
+    kernel: Callable[..., U64] = njit(nogil=True, cache=True)(_fnv)
+    return kernel
+
+
+def _fnv(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> U64:
+    result = np.empty(len(offsets) - 1, dtype=np.uint64)
+    for row in range(len(result)):
+        value = _FNV_START
+        for at in range(offsets[row], offsets[row + 1]):
+            value = (value ^ np.uint64(data[at])) * _FNV_PRIME
+        result[row] = value
+    return result

@@ -1,0 +1,96 @@
+"""What a running topology tells about itself."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+RECENT = 4096
+"""How many of the last latencies the percentiles are taken over."""
+
+
+@dataclass
+class TaskCounters:
+    """Counted by the driver around one task; written by its thread only."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    batches_in: int = 0
+    batches_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    busy_seconds: float = 0.0
+    latencies: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+
+
+@dataclass(frozen=True)
+class TaskMetrics:
+    """A copy of one task's counters; `own` is what the task counts itself."""
+
+    component: str
+    task: int
+    rows_in: int
+    rows_out: int
+    batches_in: int
+    batches_out: int
+    bytes_in: int
+    bytes_out: int
+    busy_seconds: float
+    waiting_bytes: int
+    own: Mapping[str, float]
+    latencies: tuple[float, ...] = ()
+
+    @classmethod
+    def of(
+        cls, component: str, task: int, counters: TaskCounters, waiting_bytes: int, own: Mapping[str, float]
+    ) -> TaskMetrics:
+        """Copy the counters of a task."""
+        return cls(
+            component,
+            task,
+            counters.rows_in,
+            counters.rows_out,
+            counters.batches_in,
+            counters.batches_out,
+            counters.bytes_in,
+            counters.bytes_out,
+            counters.busy_seconds,
+            waiting_bytes,
+            dict(own),
+            tuple(counters.latencies),
+        )
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """All tasks of a topology at one moment."""
+
+    tasks: tuple[TaskMetrics, ...]
+
+    def of(self, component: str) -> tuple[TaskMetrics, ...]:
+        """The tasks of one component."""
+        return tuple(task for task in self.tasks if task.component == component)
+
+    def total(self, name: str, component: str | None = None) -> float:
+        """The sum of one of the tasks' own counters, over one component or all."""
+        return sum(task.own.get(name, 0.0) for task in self.tasks if component in (None, task.component))
+
+    def latency(self, *percentiles: float) -> tuple[float, ...]:
+        """Seconds from a row's entry to its results' arrival at the sink, over the last few thousand steps."""
+        recent = [latency for task in self.tasks for latency in task.latencies]
+        if not recent:
+            return tuple(float("nan") for _ in percentiles)
+        return tuple(float(value) for value in np.percentile(recent, percentiles))
+
+    def __str__(self) -> str:
+        header = f"{'component':<22}{'task':>5}{'rows in':>14}{'rows out':>14}{'waiting':>12}{'busy s':>9}"
+        lines = [header]
+        for task in self.tasks:
+            lines.append(
+                f"{task.component:<22}{task.task:>5}{task.rows_in:>14,}{task.rows_out:>14,}"
+                f"{task.waiting_bytes:>12,}{task.busy_seconds:>9.2f}"
+            )
+        return "\n".join(lines)
