@@ -5,15 +5,17 @@ side's live rows by the engine's inequality join, then appends it to its own sid
 expired. One batch belongs to one side, so it sees a constant window and needs no filter on positions.
 The query is Q1 of SPO-Join: `R.power < S.power AND R.cool > S.cool`; the answer is the pairs of ids.
 
-The peers are tuned as far as their public interfaces allow. The ways were measured side by side at a
-window of a million, batches of 1,000 to 100,000, noise 0.05 and 5, and the cheapest in CPU time taken:
+The peers are tuned as far as their public interfaces allow. Ways to keep the window were run in turns on
+the same batches (window of a million, batches of 1,000 to 100,000, noise 0.05 and 5, one run on a busy
+machine, hence CPU time), and the cheapest was taken:
 - DuckDB: window and batch are registered Arrow tables, and the window is re-sorted by power whenever a
   slide expires, since IEJoin sorts nearly sorted input faster. Without the sort: 8 to 36 % dearer. A
-  native table with INSERT and DELETE: 15 to 38 % dearer, except 4 % cheaper at noise 5 and batches of
-  100,000. Raising merge_join_threshold, to keep it from IEJoin: 10 to 100 times slower.
+  native table with INSERT and DELETE: 15 to 38 % dearer, except 4 % cheaper at noise 5, batch 100,000.
 - Polars: the window is kept sorted by cool with `merge_sorted`, which saves a sort per join. Sorted by
-  power: up to 43 % dearer (2 % cheaper at noise 5, 100,000); unsorted: 50 to 110 % dearer. The batch
-  stands left of `join_where` (the window there is 3 times slower); the streaming engine gained nothing.
+  power: 14 to 43 % dearer, except 2 % cheaper at noise 5, batch 100,000; unsorted: 52 to 113 % dearer.
+Tried at noise 0.05 with batches of 1,000 and 10,000 only, by the clock: raising DuckDB's
+merge_join_threshold to keep it from IEJoin (10 to 100 times slower), the window left of `join_where`
+instead of the batch (3 to 4 times slower), Polars' streaming engine (no faster).
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,7 +39,8 @@ R, S = 0, 1
 class PeerWindow(ABC):
     """Two count windows of `size` rows and slide `slide`, and one engine's join between them.
 
-    Tables have the columns id, power and cool; results have R.id and S.id, in no particular order.
+    Tables have the columns id, power and cool, and a row's id is its position, which spares the peers a
+    column; results have R.id and S.id, in no particular order.
     """
 
     name: str
@@ -51,12 +53,13 @@ class PeerWindow(ABC):
 
     def fill(self, side: int, rows: pa.Table) -> None:
         """Append rows without joining them: the state in which a measurement begins."""
-        position = pa.array(np.arange(self._rows[side], self._rows[side] + rows.num_rows))
+        if rows.num_rows and rows["id"][0].as_py() != self._rows[side]:
+            raise ValueError(f"ids must be positions: expected {self._rows[side]}, got {rows['id'][0]}")
         self._rows[side] += rows.num_rows
         # position >= max(0, ceil((n - size) / slide) * slide) stays; it moves once per slide.
         first = max(0, -((self._size - self._rows[side]) // self._slide) * self._slide)
         expired, self._first[side] = first > self._first[side], first
-        self._append(side, rows.append_column("position", position), first if expired else None)
+        self._append(side, rows, first if expired else None)
 
     def step(self, side: int, batch: pa.Table) -> pa.Table:
         """Join one micro-batch of `side` with the other side's window, then let it enter its own."""
@@ -91,7 +94,6 @@ class DuckDBWindow(PeerWindow):
                 "id": pa.array([], pa.int64()),
                 "power": pa.array([], pa.float64()),
                 "cool": pa.array([], pa.float64()),
-                "position": pa.array([], pa.int64()),
             }
         )
         self._windows = [empty, empty]
@@ -105,7 +107,7 @@ class DuckDBWindow(PeerWindow):
     def _append(self, side: int, rows: pa.Table, first: int | None) -> None:
         window = pa.concat_tables([self._windows[side], rows])
         if first is not None:
-            window = window.filter(pc.greater_equal(window["position"], first))
+            window = window.filter(pc.greater_equal(window["id"], first))
             self._con.register("unsorted", window)
             window = self._con.sql("SELECT * FROM unsorted ORDER BY power").to_arrow_table()
             self._con.unregister("unsorted")
@@ -129,7 +131,7 @@ class PolarsWindow(PeerWindow):
 
     def __init__(self, size: int, slide: int) -> None:
         super().__init__(size, slide)
-        schema = {"id": pl.Int64, "power": pl.Float64, "cool": pl.Float64, "position": pl.Int64}
+        schema = {"id": pl.Int64, "power": pl.Float64, "cool": pl.Float64}
         empty = pl.DataFrame(schema=schema).sort(self._SORTED_BY)
         self._windows = [empty, empty]
 
@@ -143,7 +145,7 @@ class PolarsWindow(PeerWindow):
         frame = pl.DataFrame(pl.from_arrow(rows)).sort(self._SORTED_BY)
         window = self._windows[side].merge_sorted(frame, self._SORTED_BY)
         if first is not None:
-            window = window.filter(pl.col("position") >= first)
+            window = window.filter(pl.col("id") >= first)
         self._windows[side] = window
 
 

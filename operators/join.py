@@ -98,13 +98,14 @@ class StreamJoin:
         event_time: str | Mapping[str, str] | None = None,
         using: Engine | Literal["auto"] = "auto",
         ordering: Ordering = "strict",
+        step_rows: int = DEFAULT_STEP_ROWS,
     ) -> StreamJoin:
         """Read a query such as ``SELECT R.id, S.id FROM R, S WHERE R.a < S.a WINDOW AS (SLIDE INTERVAL '10' ON '60')``.
 
         window:     takes the place of a WINDOW clause.
         parameters: the values of names in the WINDOW clause: ``INTERVAL 'D' ON 'W'`` with {"D": 10, "W": 60}.
         """
-        query = parse_query(sql, parameters)
+        query = parse_query(sql, parameters, read_window=window is None)
         if window is None and query.window is None:
             raise JoinError("the query has no WINDOW clause: add one, or give window=")
         roles = (query.left, query.right)
@@ -117,6 +118,7 @@ class StreamJoin:
             using=using,
             streams={query.left: query.left_stream, query.right: query.right_stream},
             ordering=ordering,
+            step_rows=step_rows,
             selection=Selection(roles, query.select),
         )
 

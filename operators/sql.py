@@ -60,9 +60,14 @@ def parse_condition(text: str, left: str, right: str) -> Expression:
     return ConditionReader(text, left, right).condition(tree)
 
 
-def parse_query(text: str, parameters: Mapping[str, ParameterValue] | None = None) -> ParsedQuery:
-    """The query in ``text``; ``parameters`` fill the names in its WINDOW clause."""
-    body, window = cut_window(text, parameters or {})
+def parse_query(
+    text: str, parameters: Mapping[str, ParameterValue] | None = None, *, read_window: bool = True
+) -> ParsedQuery:
+    """The query in ``text``; ``parameters`` fill the names in its WINDOW clause.
+
+    ``read_window=False`` leaves that clause unread: something else takes its place.
+    """
+    body, window = cut_window(text, parameters or {}, read_window)
     tree = parse_text(body, text, "a SELECT")
     if not isinstance(tree, exp.Select):
         raise at_place("a query starts with SELECT", text, place_of(tree))

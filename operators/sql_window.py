@@ -72,9 +72,9 @@ def length_of(number: str | int | float, unit: str) -> timedelta | str:
 
 
 def cut_window(
-    text: str, parameters: Mapping[str, ParameterValue]
+    text: str, parameters: Mapping[str, ParameterValue], read: bool = True
 ) -> tuple[str, WindowClause | None]:
-    """The text with its WINDOW clause blanked out (so that places stay), and the clause."""
+    """The text with its WINDOW clause blanked out (so that places stay), and the clause unless it is not to be read."""
     masked = mask_quotes(text)
     found = list(re.finditer(r"\bWINDOW\s+AS\s*\(", masked, re.IGNORECASE))
     window = None
@@ -89,7 +89,7 @@ def cut_window(
             raise at_place("the WINDOW clause comes last in a query", text, after.start())
         if len(found) > 1:
             raise at_place("a query has one WINDOW clause", text, found[0].start())
-        window = _Clause(text, inside, end, parameters, used).read()
+        window = _Clause(text, inside, end, parameters, used).read() if read else None
         text = text[:start] + " " * (end + 1 - start) + text[end + 1 :]
     unused = sorted(set(parameters) - used)
     if unused:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import topology.errors
-from topology import InterlaceError
+from topology import Endpoint, InterlaceError
+from topology.errors import ConnectionLostError
 
 
 class SparkUnavailableError(InterlaceError, RuntimeError):
@@ -38,3 +42,15 @@ def restored(text: str) -> InterlaceError:
     """Make the error that `described` wrote."""
     content = json.loads(text)
     return _KINDS[content["kind"]](*content["arguments"])
+
+
+@contextmanager
+def calling(endpoint: Endpoint) -> Iterator[None]:
+    """Around an executor's calls: a door that cannot be reached may be that of another machine, so say from where."""
+    try:
+        yield
+    except ConnectionLostError as error:
+        raise ConnectionLostError(
+            f"{error} (called by a Spark executor on {socket.gethostname()}; {endpoint.location} must be reachable "
+            f"from there, and a loopback address is from its own machine only)"
+        ) from None

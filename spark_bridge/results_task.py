@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
-from spark_bridge.errors import ResultsLostError, described
+from spark_bridge.errors import ResultsLostError, calling, described
 from spark_bridge.schemas import fitted
 from topology import Endpoint, InterlaceError
 from topology.flight_client import FlightClient
@@ -50,7 +50,7 @@ class ReadSink:
                     f"the Spark task that read sink '{self.sink}' died, and with it the results that it had read: "
                     f"run the topology again"
                 )
-            with FlightClient(self.endpoint) as client:
+            with calling(self.endpoint), FlightClient(self.endpoint) as client:
                 yield from packed(client.results(self.sink))
             self.reports.add([""])
         except InterlaceError as error:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
-from spark_bridge.errors import described
+from spark_bridge.errors import calling, described
 from spark_bridge.schemas import fitted
 from topology import Endpoint, InputError
 from topology.flight_client import FlightClient
@@ -51,7 +51,7 @@ class StagePartition:
         partition = context.partitionId()
         attempt = f"{self.feed}.{context.taskAttemptId()}"
         rows, error = 0, None
-        with FlightClient(self.endpoint) as client:
+        with calling(self.endpoint), FlightClient(self.endpoint) as client:
             try:
                 rows = self.stage(client, source_name(self.prefix, partition), attempt, batches)
             except InputError as refusal:

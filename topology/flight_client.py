@@ -6,7 +6,7 @@ Imports nothing but pyarrow, the standard library and the light modules of this 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -79,7 +79,7 @@ class FlightClient:
         """Check the schema that a stream is going to have."""
         self._act("pin", stream, body=schema.serialize().to_pybytes())
 
-    def results(self, sink: str) -> Iterator[pa.RecordBatch]:
+    def results(self, sink: str) -> Generator[pa.RecordBatch, None, None]:
         """Iterate over what reaches a sink until its end. Rows are given out once; leaving early gives up the rest."""
         with raised_by(self._peer):
             reader = self._client.do_get(ticket("results", sink), self._aligned)

@@ -132,9 +132,7 @@ class FlightDoor:
             self._ingest.finish(stream, rest[0] if rest else None)
         return b""
 
-    def _read(
-        self, caller: Caller, path: Path, context: flight.ServerCallContext
-    ) -> tuple[pa.Schema, Iterator[Any]]:
+    def _read(self, caller: Caller, path: Path, context: flight.ServerCallContext) -> tuple[pa.Schema, Iterator[Any]]:
         (sink,) = _parts(path, "sink")
         caller.require(Right.READ, sink)
         if sink not in self._results:

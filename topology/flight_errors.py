@@ -22,9 +22,7 @@ TRAILER_BYTES = 6000
 """gRPC refuses an answer whose headers exceed 8 KiB in all."""
 
 _KINDS: dict[str, type[InterlaceError]] = {
-    name: kind
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, InterlaceError)
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, InterlaceError)
 }
 _REFUSED = "refused"
 

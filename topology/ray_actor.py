@@ -168,8 +168,8 @@ class TaskProcess:
         return outputs.send, outputs.send_all
 
 
-def actor_class() -> type:
-    """Return the class that Ray makes an actor of.
+def actor_class(name: str) -> type:
+    """Return the class that Ray makes an actor of; Ray shows its name in lists of processes and of actors.
 
     It is made inside a function so that Ray sends it by value: a worker of a cluster that was started elsewhere may
     not find this package until it has been told where the driver's modules are.
@@ -201,4 +201,5 @@ def actor_class() -> type:
         def close(self) -> None:
             self._process.close()
 
+    TopologyTask.__name__ = TopologyTask.__qualname__ = name
     return TopologyTask

@@ -81,6 +81,8 @@ class RayTopology(RunningTopology):
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         grants(self.topology, stream, control)  # raises if there is no such stream
+        if self._stopped:
+            raise StoppedError("the topology has been stopped")
         return Endpoint(self._addresses[stream, 0].location, self._tokens[stream, control])
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
@@ -134,9 +136,7 @@ class RayTopology(RunningTopology):
                 if self._stopped or self._error is not None:
                     queue.close()
                 else:
-                    threading.Thread(
-                        target=self._pump, args=(sink, queue), name=f"reading {sink}", daemon=True
-                    ).start()
+                    threading.Thread(target=self._pump, args=(sink, queue), name=f"reading {sink}", daemon=True).start()
             queue = self._queues[sink]
         while not queue.finished:
             rows = queue.next(timeout)
@@ -144,6 +144,9 @@ class RayTopology(RunningTopology):
                 yield rows
             elif not queue.finished:
                 self._raise_error()
+                if queue.error is not None:
+                    self._queues.pop(sink, None)  # whoever asks again gets another chance
+                    raise queue.error
                 return
 
     def _pump(self, sink: str, queue: ResultsQueue) -> None:
@@ -157,7 +160,6 @@ class RayTopology(RunningTopology):
             self._failed.wait(BLAME_SECONDS + STOP_SECONDS)
             queue.close(self._error)
         except Exception as error:
-            log.exception("reading sink '%s' failed", sink)
             queue.close(error)
 
     def _call(self, stream: str, call: Callable[[FlightClient], Any]) -> None:
@@ -193,7 +195,8 @@ class RayTopology(RunningTopology):
         """Create all processes, learn where they listen, tell each where the others are."""
         channel_token = self._authority.issue(Grant(Right.CHANNEL))
         launch = f"interlace-{uuid.uuid4().hex[:12]}"
-        remote = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=4)(actor_class())
+        make = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=4)
+        paths = [path for path in sys.path if path]
         for node in self.topology.nodes:
             for number in range(node.parallelism):
                 order = TaskOrder(
@@ -201,9 +204,8 @@ class RayTopology(RunningTopology):
                     channel_token,
                 )  # fmt: skip
                 name = f"{self.topology.name}/{node.name}[{number}]"
-                self._actors[node.name, number] = remote.options(name=name, namespace=launch).remote(
-                    [path for path in sys.path if path], cloudpickle.dumps(order)
-                )
+                actor = make(actor_class(name)).options(name=name, namespace=launch)
+                self._actors[node.name, number] = actor.remote(paths, cloudpickle.dumps(order))
         for task, answer in self._ask("address", START_SECONDS).items():
             if isinstance(answer, Failure):
                 raise TaskError(*task, answer.text)
@@ -221,7 +223,7 @@ class RayTopology(RunningTopology):
             except ray.exceptions.GetTimeoutError:
                 raise TaskError(*task, f"its process did not answer within {timeout:.0f} seconds") from None
             except ray.exceptions.RayError as error:
-                raise TaskError(*task, _death(*task, error)) from None
+                raise TaskError(*task, _reason(*task, error)) from None
         return answers
 
     def _ask_metrics(self, timeout: float) -> Metrics:
@@ -233,13 +235,16 @@ class RayTopology(RunningTopology):
         suspect: TaskError | None = None
         blame_at = float("inf")
         while waiting and not self._stopped:
+            if not ray.is_initialized():  # any call to Ray would now start a new cluster
+                self._fail(TaskError(*next(iter(waiting.values())), "ray.shutdown() was called before stop()"))
+                return
             ready, _ = ray.wait(list(waiting), num_returns=1, timeout=LOOK_UP_SECONDS)
             for reference in ready:
                 task = waiting.pop(reference)
                 try:
                     failure = ray.get(reference)
                 except ray.exceptions.RayError as error:
-                    self._fail(TaskError(*task, _death(*task, error)))
+                    self._fail(TaskError(*task, _reason(*task, error)))
                     return
                 if failure is not None and not failure.lost:
                     self._fail(TaskError(*task, failure.text))
@@ -259,8 +264,9 @@ class RayTopology(RunningTopology):
             self._error = self._error or error
         self._failed.set()
         self._close_queues()
-        for actor in self._actors.values():
-            actor.close.remote()
+        if ray.is_initialized():
+            for actor in self._actors.values():
+                actor.close.remote()
 
     def _close_queues(self) -> None:
         for queue in list(self._queues.values()):
@@ -291,6 +297,7 @@ class RayTopology(RunningTopology):
             raise self._error
 
 
-def _death(component: str, number: int, error: Exception) -> str:
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return f"the process of component '{component}', task {number}, died: {first}"
+def _reason(component: str, number: int, error: Exception) -> str:
+    """What Ray says about a process that did not answer; the last line is what the user reads first."""
+    died = isinstance(error, ray.exceptions.RayActorError) and "creation task" not in str(error)
+    return f"{error}\nthe process of component '{component}', task {number}, died" if died else str(error)

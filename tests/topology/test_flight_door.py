@@ -164,15 +164,20 @@ def test_a_sender_waits_for_a_slow_reader_and_nothing_is_lost(running: RunningTo
             client.send("in", "a", rows(*range(number * size, (number + 1) * size)))
             sent += 1
 
+    def finish() -> None:
+        producer.join()
+        running.finish()
+
     producer = threading.Thread(target=produce)
     producer.start()
     producer.join(1.0)
     assert producer.is_alive(), "12 MB went into edges of 1 MB each"
     assert sent < count
-    threading.Thread(target=lambda: (producer.join(), running.finish()), daemon=True).start()
+    ending = threading.Thread(target=finish)
+    ending.start()
     with FlightClient(running.endpoint("results")) as reader:
         assert times(reader.results("results")) == list(range(count * size))
-    producer.join()
+    ending.join()
 
 
 def test_a_reader_that_leaves_makes_room_for_the_next(running: RunningTopology, client: FlightClient) -> None:
@@ -290,7 +295,8 @@ def test_garbage_on_the_port_changes_nothing(running: RunningTopology, client: F
     client.send("in", "a", rows(1))
     host, port = running.endpoint("in").location.removeprefix("grpc://").split(":")
     assert host == "127.0.0.1"
-    for garbage in (b"", b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 5000, os.urandom(9999)):
+    http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    for garbage in (b"", b"GET / HTTP/1.1\r\n\r\n", http2 + b"\xff" * 5000, os.urandom(9999)):
         with socket.create_connection((host, int(port)), timeout=5) as connection:
             connection.settimeout(5)
             try:
@@ -313,11 +319,15 @@ def test_calls_that_make_no_sense_are_refused(running: RunningTopology) -> None:
         acks.read()
         writer.close()
 
+    def unnamed() -> None:
+        writer, _ = client.do_put(flight.FlightDescriptor.for_command(b"x"), SCHEMA, options)
+        writer.close()
+
     calls = [
         lambda: put("nonsense", "in"),
         lambda: put("send", "in"),
         lambda: put("send", "in", "a", "b", "c"),
-        lambda: client.do_put(flight.FlightDescriptor.for_command(b"x"), SCHEMA, options)[0].close(),
+        unnamed,
         lambda: list(client.do_action(flight.Action("nonsense", b"[]"), options)),
         lambda: list(client.do_action(flight.Action("open", b"\xff\xfe"), options)),
         lambda: list(client.do_action(flight.Action("open", b'{"a": 1}'), options)),
@@ -345,7 +355,7 @@ def test_damaged_batches_are_refused_before_they_are_looked_at(running: RunningT
     not_utf8 = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 2], dtype=np.int32)), pa.py_buffer(b"\xff\xff"))
     for names in (damaged, not_utf8):
         bad = pa.RecordBatch.from_arrays([pa.array(range(len(names)), pa.int64()), names], schema=SCHEMA)
-        with pytest.raises(InterlaceError, match="stream 'in': the (batch is damaged|rows cannot be read)|Negative"):
+        with pytest.raises(InterlaceError, match=r"stream 'in': the (batch is damaged|rows cannot be read)|Negative"):
             client.send("in", "a", bad)
     still_works(running, [])
 

@@ -56,8 +56,8 @@ def test_a_peer_cannot_choose_what_is_raised(trailer: bytes) -> None:
 
 
 def test_transport_errors_become_ours_without_debugging_details() -> None:
-    with pytest.raises(ConnectionLostError, match="^the topology cannot be reached"), raised_by("the topology"):
+    with pytest.raises(ConnectionLostError, match=r"^the topology cannot be reached"), raised_by("the topology"):
         raise flight.FlightUnavailableError("failed to connect")
     message = "boom. Detail: Failed. gRPC client debug context: UNKNOWN"
-    with pytest.raises(InterlaceError, match="^the topology failed: boom$"), raised_by("the topology"):
+    with pytest.raises(InterlaceError, match=r"^the topology failed: boom$"), raised_by("the topology"):
         raise flight.FlightServerError(message)

@@ -1,0 +1,111 @@
+"""The three queries of the SPO-Join paper, as printed there, on recorded data; DuckDB is the judge."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from operators import CountWindow, SPOJoin, StreamJoin
+from tests.duckdb_oracle import duckdb_oracle
+from tests.oracle import Band, Comparison, Count, Linear, Time, assert_same_result
+from tests.realdata import green_taxi, taxi_sample, transformer
+
+pytestmark = pytest.mark.realdata
+
+Q1 = """
+SELECT R.POW_ID, R.COOL_ID, S.POW_ID, S.COOL_ID
+FROM R, S
+WHERE R.POWER < S.POWER AND R.COOL > S.COOL
+WINDOW AS (SLIDE INTERVAL '10' ON '60')
+"""
+Q2 = """
+SELECT tripId, time FROM taxi_trips
+WHERE ABS(start_LON1 - start_LON2) < 0.03
+AND ABS(start_LAT1 - start_LAT2) < 0.03
+WINDOW AS (SLIDE INTERVAL 'D' ON 'W')
+"""
+Q3 = """
+SELECT trip.ID FROM NYC
+WHERE NYC.trip_dist1 > NYC.trip_dist2
+AND NYC.trip_fare1 < NYC.trip_fare2
+WINDOW AS ( SLIDE INTERVAL 'D' ON 'W');
+"""
+PLANS = [
+    SPOJoin(elements=2, mutable="fused", merge_interval=512),
+    SPOJoin(elements=3, mutable="decomposed", merge_interval=300),
+]
+
+
+def station(number: int) -> pa.Table:
+    """A station's readings under the names of Q1; event time counts hours."""
+    table = transformer(number)
+    hours = pa.array([stamp.value // 3_600_000_000 for stamp in table["ts"]], pa.int64())
+    columns = [table["id"], table["id"], table["power"], table["cool"], hours]
+    return pa.table(columns, names=["POW_ID", "COOL_ID", "POWER", "COOL", "hour"])
+
+
+@pytest.mark.parametrize("engine", PLANS, ids=["fused", "decomposed"])
+def test_q1_cross_join_of_two_stations(engine: SPOJoin) -> None:
+    r, s = station(1), station(2)
+    actual = StreamJoin.from_sql(Q1, event_time="hour", using=engine, step_rows=700).collect({"R": r, "S": s})
+    expected = duckdb_oracle(
+        {"R": {"R": r}, "S": {"S": s}},
+        ("R", "R"),
+        ("S", "S"),
+        [Comparison(Linear("POWER"), "<", Linear("POWER")), Comparison(Linear("COOL"), ">", Linear("COOL"))],
+        (Time(60, 10), Time(60, 10)),
+        "hour",
+        ["R.POW_ID", "R.COOL_ID", "S.POW_ID", "S.COOL_ID"],
+    )
+    assert expected.num_rows > 1000
+    assert_same_result(actual, expected)
+
+
+@pytest.mark.parametrize("engine", PLANS, ids=["fused", "decomposed"])
+def test_q2_band_join_of_taxi_trips_with_each_other(engine: SPOJoin) -> None:
+    trips = taxi_sample().select(["id", "ts", "lon", "lat"]).slice(0, 4000)
+    trips = trips.rename_columns(["tripId", "time", "start_LON", "start_LAT"])
+    slide, size = timedelta(minutes=1), timedelta(minutes=3)
+    join = StreamJoin.from_sql(
+        Q2, parameters={"D": slide, "W": size}, event_time="time", using=engine, step_rows=700
+    )
+    actual = join.collect({"taxi_trips": trips})
+    expected = duckdb_oracle(
+        {"taxi_trips": {"taxi_trips": trips}},
+        ("taxi_trips1", "taxi_trips"),
+        ("taxi_trips2", "taxi_trips"),
+        [
+            Band(Linear("start_LON"), Linear("start_LON"), 0.03, "<"),
+            Band(Linear("start_LAT"), Linear("start_LAT"), 0.03, "<"),
+        ],
+        (Time(size, slide), Time(size, slide)),
+        "time",
+        ["taxi_trips1.tripId", "taxi_trips2.tripId", "taxi_trips1.time", "taxi_trips2.time"],
+    )
+    assert expected.num_rows > 10_000
+    assert_same_result(actual, expected)
+
+
+@pytest.mark.parametrize("engine", PLANS, ids=["fused", "decomposed"])
+def test_q3_self_join_of_taxi_trips(engine: SPOJoin) -> None:
+    trips = green_taxi().select(["id", "ts", "distance", "fare"]).slice(0, 12_000)
+    trips = trips.rename_columns(["ID", "ts", "trip_dist", "trip_fare"])
+    window = CountWindow(2000, 500)  # takes the place of the printed clause, whose D and W are left open
+    join = StreamJoin.from_sql(Q3, window=window, event_time="ts", using=engine, step_rows=700)
+    actual = join.collect({"NYC": trips})
+    expected = duckdb_oracle(
+        {"NYC": {"NYC": trips}},
+        ("NYC1", "NYC"),
+        ("NYC2", "NYC"),
+        [
+            Comparison(Linear("trip_dist"), ">", Linear("trip_dist")),
+            Comparison(Linear("trip_fare"), "<", Linear("trip_fare")),
+        ],
+        (Count(2000, 500), Count(2000, 500)),
+        "ts",
+        ["NYC1.ID", "NYC2.ID"],
+    )
+    assert expected.num_rows > 10_000
+    assert_same_result(actual, expected)
