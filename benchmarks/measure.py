@@ -26,14 +26,15 @@ class Measured:
 
 def in_blocks(table: pa.Table, batch: int, parity: int) -> pa.Table:
     """Give every `batch` rows one event time, so that micro-batches of R and S take turns."""
-    return table.append_column("block", pa.array(2 * (np.arange(table.num_rows) // batch) + parity))
+    blocks = pa.array(2 * (np.arange(table.num_rows) // batch) + parity)
+    return table.append_column("block", blocks).combine_chunks()
 
 
 def run_join(
     join: StreamJoin, tables: tuple[pa.Table, pa.Table], batch: int, prefill: int, runtime: Runtime | None = None
 ) -> Measured:
     """Send R and S in alternating micro-batches; measure from the first one after `prefill` rows of each side."""
-    left, right = (in_blocks(table, batch, parity).combine_chunks() for parity, table in enumerate(tables))
+    left, right = (in_blocks(table, batch, parity).to_batches()[0] for parity, table in enumerate(tables))
     total = left.num_rows
     with join.launch(runtime or LocalRuntime(), sources={"R": ["R"], "S": ["S"]}) as running:
         reader = _Reader(running)
@@ -49,7 +50,7 @@ def run_join(
     return Measured(2 * (total - prefill) / seconds, seconds, reader.since(prefill), (p50, p99))
 
 
-def _send(running: RunningJoin, left: pa.Table, right: pa.Table, batch: int, start: int, stop: int) -> None:
+def _send(running: RunningJoin, left: pa.RecordBatch, right: pa.RecordBatch, batch: int, start: int, stop: int) -> None:
     for at in range(start, stop, batch):
         count = min(batch, stop - at)
         running.send("R", left.slice(at, count))

@@ -64,7 +64,7 @@ def _ours(tables: Tables, batch: int, ordering: Literal["strict", "outer"]) -> M
         select=["R.id", "S.id"],
         event_time="block",
         ordering=ordering,
-        step_rows=batch,
+        step_rows=2 * batch,
     )
     return run_join(join, tables, batch, WINDOW)
 

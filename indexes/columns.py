@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +87,11 @@ class Interval:
         if self.low.shape != self.high.shape or self.low.dtype != self.high.dtype:
             raise ValueError("low and high need the same length and type")
 
+    @cached_property
+    def inner(self) -> tuple[Any, Any]:
+        """The greatest low and the least high bound of all probe rows, of which there is one. Cost: O(n), once."""
+        return self.low.max(), self.high.min()
+
     def __len__(self) -> int:
         return len(self.low)
 
@@ -101,6 +108,11 @@ class Live:
         object.__setattr__(self, "end", frozen(self.end, np.int64))
         if self.first.shape != self.end.shape:
             raise ValueError("first and end need the same length")
+
+    @cached_property
+    def extent(self) -> tuple[int, int, int, int]:
+        """Least and greatest `first`, least and greatest `end`; there is a probe row. Cost: O(n), once."""
+        return int(self.first.min()), int(self.first.max()), int(self.end.min()), int(self.end.max())
 
     @classmethod
     def everything(cls, probes: int) -> Live:

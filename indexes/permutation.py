@@ -81,10 +81,13 @@ class Envelope:
         return cls(lowest_until, highest_until, lowest_from, highest_from)
 
     @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The four extremes, as the kernels take them."""
+        return self.lowest_until, self.highest_until, self.lowest_from, self.highest_from
+
+    @property
     def nbytes(self) -> int:
-        return int(
-            self.lowest_until.nbytes + self.highest_until.nbytes + self.lowest_from.nbytes + self.highest_from.nbytes
-        )
+        return sum(int(array.nbytes) for array in self.arrays)
 
     def narrow(
         self, ranges: tuple[np.ndarray, np.ndarray], partner_ranges: tuple[np.ndarray, np.ndarray]
@@ -95,18 +98,7 @@ class Envelope:
         """
         a = np.empty(len(ranges[0]), np.int32)
         b = np.empty(len(ranges[0]), np.int32)
-        width = _narrow(
-            self.lowest_until,
-            self.highest_until,
-            self.lowest_from,
-            self.highest_from,
-            ranges[0],
-            ranges[1],
-            partner_ranges[0],
-            partner_ranges[1],
-            a,
-            b,
-        )
+        width = _narrow(*self.arrays, *ranges, *partner_ranges, a, b)
         return (frozen(a), frozen(b)), width
 
 

@@ -17,7 +17,8 @@ from indexes.permutation_kernels import (
     survey,
     walk_length,
 )
-from indexes.permutation_search import Candidates, Ranges, RowFilter, scan, walk, walk_sequence
+from indexes.permutation_search import Candidates, Ranges, RowFilter, scan, short, walk, walk_sequence
+from indexes.short_search import STEPS_PER_PROBE
 from indexes.sorted_run import SortedRun
 
 SCAN_COST, STEP_COST, WORD_COST, FOUND_COST, TURN_COST = 0.6, 2.0, 2.0, 2.5, 50.0
@@ -28,6 +29,9 @@ SHORT_SCAN = 48
 """Mean width up to which scanning is taken without looking further: the rest costs as much."""
 
 SAMPLES = 16
+
+RETRY_SHORT = 64
+"""Batches for which the short way is left alone after it turned out to be long."""
 
 
 class Strategy(Enum):
@@ -64,6 +68,7 @@ class PermutationOffsetJoin:
         self.rows = runs[0].rows
         self._ranks: np.ndarray | None = None
         self._permutations: dict[tuple[int, int], Permutation] = {}
+        self._give_up_short = 0
         self._envelopes: dict[tuple[int, int], tuple[bool, bool, Envelope]] = {}
 
     @property
@@ -90,12 +95,65 @@ class PermutationOffsetJoin:
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | None:
         """As `probe`, but None as soon as there are more than `limit` matches: split the batch."""
+        if not len(live):
+            return Matches.empty(0)
+        negated = [interval.negated for interval in intervals]
+        least_first, greatest_first, least_end, greatest_end = live.extent
+        if least_first >= self.end_position or greatest_end <= self.first_position:
+            return Matches.empty(len(live))
+        short = len(intervals) == 2 and not any(negated)
+        if short and greatest_first <= self.first_position and least_end >= self.end_position:
+            found = self._probe_short(intervals, False, NOTHING, NOTHING, ordered, limit)
+            if found is not None:
+                return found
+            short = False
         low, high, liveness = self._live_rows(live)
         if liveness == NONE_LIVE:
             return Matches.empty(len(live))
-        negated = [interval.negated for interval in intervals]
         windowed = liveness == SOME_LIVE
+        if short:
+            found = self._probe_short(intervals, windowed, frozen(low), frozen(high), ordered, limit)
+            if found is not None:
+                return found
         return self._match(self.ranges(intervals), negated, windowed, low, high, ordered, limit, None)
+
+    def _probe_short(
+        self,
+        intervals: Sequence[Interval],
+        windowed: bool,
+        low: np.ndarray,
+        high: np.ndarray,
+        ordered: bool,
+        limit: int,
+    ) -> Matches | None:
+        """As `probe_within` where few keys have to be followed; None where that is not so, or beyond the limit.
+
+        Once it has given up, it is tried again only after a while: a segment's data does not change.
+        """
+        if self._give_up_short:
+            self._give_up_short -= 1
+            return None
+        keys = self.runs[0].keys
+        if not len(keys) or not len(self.runs[1]):
+            return Matches.empty(len(intervals[0]))
+        bounds, partner_bounds = intervals
+        greatest_low, least_high = bounds.inner
+        since, until = greatest_low > keys[0], least_high < keys[-1]
+        envelope = self._envelope(0, 1, bool(until), bool(since))
+        steps = STEPS_PER_PROBE * len(bounds) + 1024
+        found = short(
+            self.first_position,
+            self.rows,
+            (keys, bounds.low, bounds.high, *envelope.arrays),
+            (self.runs[1].keys, partner_bounds.low, partner_bounds.high, *partner_bounds.inner, self.runs[1].order),
+            self._permutation(1, 0).partner,
+            (ordered, windowed, low, high),
+            steps,
+            limit,
+        )
+        if found is None:
+            self._give_up_short = RETRY_SHORT
+        return found
 
     def ranges(self, intervals: Sequence[Interval]) -> list[Ranges]:
         """Each dimension's rank ranges. Cost: O(probes * dimensions * log n)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,11 @@ import numpy as np
 from indexes.bit_array import SLACK, empty_bit_array
 from indexes.columns import Matches, frozen
 from indexes.permutation_kernels import gather, scan_permutation, walk_permutation
+from indexes.short_search import short_search
+
+KEPT_SIZES = 16
+_KEPT = threading.local()
+_NO_BITS = empty_bit_array(0)
 
 Ranges = tuple[np.ndarray, np.ndarray]
 """Rank ranges [a, b) of a batch of probe rows."""
@@ -60,6 +66,34 @@ def scan(source: Candidates, keep: RowFilter, expected: int, limit: int) -> Matc
         positions = _larger(positions, int(offsets[done]), min(2 * needed, limit))
 
 
+def short(
+    first_position: int,
+    rows: int,
+    searched: tuple[np.ndarray, ...],
+    followed: tuple[np.ndarray, ...],
+    ranks: np.ndarray,
+    keep: tuple[bool, bool, np.ndarray, np.ndarray],
+    steps: int,
+    limit: int,
+) -> Matches | None:
+    """All matches by `short_search`; None if it takes more than `steps`, or finds more than `limit`."""
+    probes = len(searched[1])
+    scratch, words = _scratch(rows, keep[0])
+    offsets = np.empty(probes + 1, np.int64)
+    offsets[0] = 0
+    positions = np.empty(min(probes + 1024, limit), np.int64)
+    done = 0
+    while True:
+        done, needed, steps = short_search(
+            done, steps, offsets, positions, scratch, words, *searched, *followed, ranks, rows, first_position, *keep
+        )
+        if done == probes:
+            return Matches(offsets, positions[:needed])
+        if steps < 0 or needed > limit:
+            return None
+        positions = _larger(positions, int(offsets[done]), min(2 * needed, limit))
+
+
 def walk(source: Candidates, sequence: np.ndarray, keep: RowFilter, expected: int, limit: int) -> Matches | None:
     """All matches by a walk over the probe rows in `sequence`. Cost: as `walk_permutation`.
 
@@ -95,8 +129,22 @@ def walk_sequence(ranges: Ranges) -> np.ndarray:
 
 
 def _scratch(rows: int, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Room for one probe row's candidates, and the bit array that orders them."""
-    return np.empty(rows + SLACK, np.int32), empty_bit_array(rows if ordered else 0)
+    """Room for one probe row's candidates, and the bit array that orders them, kept by each thread for its next call.
+
+    Large arrays fresh from the system cost a page fault every few thousand bytes. The kernels leave the bit array empty.
+    """
+    if getattr(_KEPT, "rows", -1) < rows:
+        _KEPT.rows = rows
+        _KEPT.scratch = np.empty(rows + SLACK, np.int32)
+        _KEPT.words = {}
+    if not ordered:
+        return _KEPT.scratch, _NO_BITS
+    words = _KEPT.words.get(rows)
+    if words is None:
+        if len(_KEPT.words) >= KEPT_SIZES:
+            _KEPT.words.clear()
+        words = _KEPT.words[rows] = empty_bit_array(rows)
+    return _KEPT.scratch, words
 
 
 def _larger(array: np.ndarray, used: int, size: int) -> np.ndarray:

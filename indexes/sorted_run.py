@@ -156,8 +156,10 @@ def _merge(
 
 
 @kernel
-def _count_below(keys: np.ndarray, bounds: np.ndarray, closed: bool, ranks: np.ndarray) -> None:
-    """ranks[i] = number of keys < bounds[i], or <= bounds[i] if closed. There is at least one key.
+def search_group(
+    keys: np.ndarray, bounds: np.ndarray, start: int, group: int, closed: bool, found: np.ndarray
+) -> None:
+    """found[k] = number of keys < bounds[start + k], or <= if closed, for k < group. There is at least one key.
 
     A group of searches halves the same span in step, without a branch on any key: 21 ns each in
     100,000 keys where np.searchsorted takes 190 (mispredictions), or 90 when the bounds are sorted
@@ -166,33 +168,39 @@ def _count_below(keys: np.ndarray, bounds: np.ndarray, closed: bool, ranks: np.n
     size = keys.size
     least, greatest = keys[0], keys[size - 1]
     sought = np.empty(GROUP, keys.dtype)
-    base = np.empty(GROUP, np.int64)
+    none = True
+    every = True
+    for k in range(GROUP):
+        bound = bounds[start + min(k, group - 1)]
+        sought[k] = bound
+        found[k] = 0
+        none &= (bound < least) | ((bound == least) & (not closed))
+        every &= bound > greatest or (closed and bound == greatest)
+    if every:
+        found[:] = size
+    elif not none:
+        span = size
+        while span > 1:
+            half = span >> 1
+            for k in range(GROUP):
+                key = keys[found[k] + half - 1]
+                below = (key < sought[k]) | (closed & (key == sought[k]))
+                found[k] = found[k] + half * below
+            span -= half
+        for k in range(GROUP):
+            key = keys[found[k]]
+            found[k] += (key < sought[k]) | (closed & (key == sought[k]))
+
+
+@kernel
+def _count_below(keys: np.ndarray, bounds: np.ndarray, closed: bool, ranks: np.ndarray) -> None:
+    """ranks[i] = number of keys < bounds[i], or <= bounds[i] if closed. There is at least one key."""
+    found = np.empty(GROUP, np.int64)
     for start in range(0, bounds.size, GROUP):
         group = min(GROUP, bounds.size - start)
-        none = True
-        every = True
-        for k in range(GROUP):
-            bound = bounds[start + min(k, group - 1)]
-            sought[k] = bound
-            base[k] = 0
-            none &= (bound < least) | ((bound == least) & (not closed))
-            every &= bound > greatest or (closed and bound == greatest)
-        if every:
-            base[:] = size
-        elif not none:
-            span = size
-            while span > 1:
-                half = span >> 1
-                for k in range(GROUP):
-                    key = keys[base[k] + half - 1]
-                    below = (key < sought[k]) | (closed & (key == sought[k]))
-                    base[k] = base[k] + half * below
-                span -= half
-            for k in range(GROUP):
-                key = keys[base[k]]
-                base[k] += (key < sought[k]) | (closed & (key == sought[k]))
+        search_group(keys, bounds, start, group, closed, found)
         for k in range(group):
-            ranks[start + k] = base[k]
+            ranks[start + k] = found[k]
 
 
 @kernel

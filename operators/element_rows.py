@@ -20,6 +20,8 @@ SIDES = ("left", "right")
 
 Int64 = npt.NDArray[np.int64]
 
+POSITIONS = pa.large_list(pa.int64())
+
 NO_ROWS = pa.record_batch([pa.array([], pa.bool_())], names=["nothing"])
 """Carries a batch whose labels say it all."""
 
@@ -110,26 +112,30 @@ class Merge:
 
 def matches_batch(side: int, first: int, matches: Matches) -> Batch:
     """Pack the matches of the probe rows of `side` that start at position `first`."""
-    lists = pa.LargeListArray.from_arrays(pa.array(matches.offsets), pa.array(matches.positions))
+    buffers = [None, pa.py_buffer(matches.offsets)]
+    values = pa.Array.from_buffers(pa.int64(), len(matches.positions), [None, pa.py_buffer(matches.positions)])
+    lists = pa.Array.from_buffers(POSITIONS, len(matches), buffers, children=[values])
     return Batch(f"matches.{SIDES[side]}", pa.record_batch([lists], names=["positions"]), first=first)
 
 
 def matches_of(batch: Batch) -> Matches:
     """Unpack the matches of a batch."""
     lists = batch.rows.column(0)
-    offsets = values_of(lists.offsets)
-    start = offsets[0] if len(offsets) else 0
-    positions = values_of(lists.values)[start : offsets[-1]]
-    return Matches(offsets - start if start else offsets, positions)
+    rows = len(lists)
+    offsets = np.frombuffer(lists.buffers()[1], np.int64, count=rows + 1, offset=8 * lists.offset)
+    positions = values_of(lists.values)[offsets[0] : offsets[-1]]
+    return Matches(offsets - offsets[0] if offsets[0] else offsets, positions)
+
+
+_STORAGE = {pa.int64().id: (np.int64, 8), pa.float64().id: (np.float64, 8), pa.int32().id: (np.int32, 4)}
 
 
 def values_of(array: pa.Array) -> npt.NDArray[np.int64]:
     """The values of an int64 or float64 array as a view of Arrow's memory, nulls or not."""
-    code = {pa.int64(): np.int64, pa.float64(): np.float64, pa.int32(): np.int32}[array.type]
+    code, width = _STORAGE[array.type.id]
     data = array.buffers()[1]
     if data is None or not len(array):
         return np.empty(0, dtype=code)
-    width = array.type.bit_width // 8
     return np.frombuffer(data, dtype=code, count=len(array), offset=array.offset * width)
 
 

@@ -43,6 +43,8 @@ def event_times(column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_] | None]:
         if nan.any():
             valid = ~nan if valid is None else valid & ~nan
         return times, valid
+    if valid is None and column.type.bit_width == 64 and len(column):  # stored as what is wanted: nothing to convert
+        return np.frombuffer(column.buffers()[1], np.int64, count=len(column), offset=8 * column.offset), None
     if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
         column = column.cast(pa.int32())
     column = column.cast(pa.int64())

@@ -187,7 +187,8 @@ def _header(
 
 
 def _batch_header(kind: int, batch: Batch, sequence: int) -> bytes:
-    return _header(kind, sequence, batch.first, batch.born, batch.times, batch.stream, batch.source)
+    fixed = _header(kind, sequence, batch.first, batch.born, batch.times, batch.stream, batch.source)
+    return fixed + struct.pack(f"<B{len(batch.labels)}q", len(batch.labels), *batch.labels)
 
 
 def _control_header(message: Message, sequence: int) -> bytes:
@@ -215,11 +216,14 @@ def _decode(header: pa.Buffer, rows: pa.RecordBatch | None) -> tuple[int, Messag
     stream = content[at : at + stream_bytes].decode()
     at += stream_bytes
     source = content[at : at + source_bytes].decode()
-    if kind == _NATIVE:
+    at += source_bytes
+    if kind in (_NATIVE, _EMBEDDED):
+        labels = struct.unpack_from(f"<{content[at]}q", content, at + 1)
+        at += 1 + 8 * len(labels)
+        if kind == _EMBEDDED:
+            rows = extracted(content[at:])
         assert rows is not None
-        return sequence, Batch(stream, aligned(rows), number, source, times, born)
-    if kind == _EMBEDDED:
-        return sequence, Batch(stream, extracted(content[at + source_bytes :]), number, source, times, born)
+        return sequence, Batch(stream, aligned(rows), number, source, times, born, labels)
     if kind == _WATERMARK:
         return sequence, Watermark(None if times is None else times[0], stream, source)
     if kind == _PUNCTUATION:

@@ -19,7 +19,11 @@ DEFAULT_CAPACITY = 32 * 1024 * 1024
 
 
 class Inbox:
-    """Messages waiting for one task; any number of threads put, one takes."""
+    """Messages waiting for one task; any number of threads put, one takes.
+
+    A sender either waits for room (`put`), or asks for it (`has_room`), goes on with something else, and is called
+    back (`on_room`); `on_arrival` calls a taker that does not wait either.
+    """
 
     def __init__(self, inputs: int, capacity: int = DEFAULT_CAPACITY) -> None:
         self._queues: list[deque[Message]] = [deque() for _ in range(inputs)]
@@ -31,6 +35,19 @@ class Inbox:
         self._arrived = threading.Condition(self._lock)
         self._freed = threading.Condition(self._lock)
         self._waiting_senders = 0
+        self.on_arrival: Callable[[], None] | None = None
+        self.on_room: Callable[[int], None] | None = None
+
+    def has_room(self, index: int) -> bool:
+        """Whether the next batch of this input would not have to wait."""
+        return self._bytes[index] < self._capacity
+
+    def push(self, index: int, message: Message) -> None:
+        """Add a message without waiting, for a sender that has asked for room: one batch may go over the bound."""
+        with self._lock:
+            self._append(index, message, message_bytes(message))
+        if self.on_arrival is not None:
+            self.on_arrival()
 
     def put(self, index: int, message: Message, timeout: float | None = None) -> bool:
         """Add a message; wait while the input's queue is full. Return False if `timeout` passed first.
@@ -47,33 +64,38 @@ class Inbox:
                     self._waiting_senders -= 1
                 if not fits:
                     return False
-            if self._closed:
-                raise StoppedError("the topology has been stopped")
-            self._queues[index].append(message)
-            self._bytes[index] += size
-            self._arrived.notify()
+            self._append(index, message, size)
+        if self.on_arrival is not None:
+            self.on_arrival()
         return True
 
     def poll(self, blocked: Callable[[int], bool] | None = None) -> tuple[int, Message] | None:
         """Take the next message of an input that is not blocked, inputs in turn; None if there is none."""
         with self._lock:
-            return self._poll(blocked)
+            found = self._poll(blocked)
+            if found is None or self.on_room is None:
+                return found
+            left = self._bytes[found[0]]
+            made_room = left < self._capacity <= left + message_bytes(found[1])
+        if made_room:
+            self.on_room(found[0])
+        return found
 
     def take(
         self, blocked: Callable[[int], bool] | None = None, timeout: float | None = None
     ) -> tuple[int, Message] | None:
         """As `poll`, but wait for a message; None when the inbox is closed or `timeout` has passed."""
         limit = None if timeout is None else time.monotonic() + timeout
-        with self._lock:
-            while not self._closed:
-                found = self._poll(blocked)
-                if found is not None:
-                    return found
-                left = None if limit is None else limit - time.monotonic()
-                if left is not None and left <= 0:
-                    return None
-                self._arrived.wait(left)
-            return None
+        while not self._closed:
+            found = self.poll(blocked)
+            if found is not None:
+                return found
+            left = None if limit is None else limit - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            with self._lock:
+                self._arrived.wait_for(lambda: self._closed or self._takeable(blocked), left)
+        return None
 
     def close(self) -> None:
         """Drop what waits; senders get `StoppedError`, the taker None."""
@@ -95,8 +117,18 @@ class Inbox:
         """Bytes that wait now, over all inputs."""
         return sum(self._bytes)
 
+    def _append(self, index: int, message: Message, size: int) -> None:
+        if self._closed:
+            raise StoppedError("the topology has been stopped")
+        self._queues[index].append(message)
+        self._bytes[index] += size
+        self._arrived.notify()
+
     def _full(self, index: int, size: int) -> bool:
         return bool(self._queues[index]) and self._bytes[index] + size > self._capacity
+
+    def _takeable(self, blocked: Callable[[int], bool] | None) -> bool:
+        return any(queue and not (blocked is not None and blocked(index)) for index, queue in enumerate(self._queues))
 
     def _poll(self, blocked: Callable[[int], bool] | None) -> tuple[int, Message] | None:
         inputs = len(self._queues)

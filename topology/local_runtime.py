@@ -1,18 +1,20 @@
-"""The embedded runtime: a thread per task in this process; no daemon, no port, started in milliseconds.
+"""The embedded runtime: tasks in this process, driven by a few threads; no daemon, no port, started in milliseconds.
 
-The kernels release the GIL, so threads use all cores; between kernels a thread only hands batches on.
+The kernels release the GIL, so the threads use all cores. Spouts have threads of their own: they may wait for whatever
+they read from.
 """
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
-from topology.components import SpoutTask, Task, TaskContext
+from topology.components import Emit, SpoutTask, Task, TaskContext
 from topology.errors import StoppedError, TaskError
 from topology.flight_door import FlightDoor
 from topology.graph import Node, Topology
@@ -22,8 +24,9 @@ from topology.messages import Message
 from topology.metrics import Metrics, TaskCounters, TaskMetrics
 from topology.results_queue import ResultsQueue
 from topology.running import Endpoint, RunningTopology, Runtime, log
-from topology.task_loop import Channel, Outputs, TaskLoop, run_spout
+from topology.task_loop import Channel, Outputs, TaskCore, run_spout
 from topology.user_traceback import user_traceback
+from topology.workers import DrivenTask, Workers
 
 UNREAD_WARNING_SECONDS = 10.0
 JOIN_SECONDS = 10.0
@@ -33,20 +36,22 @@ JOIN_SECONDS = 10.0
 class LocalRuntime(Runtime):
     """Runs a topology in this process.
 
+    workers:         threads that drive the tasks; None: one per core.
     edge_bytes:      how many bytes may wait on each edge before its sender waits.
     spill_directory: where rows that wait for slower sources go when memory is short; None: the system's choice.
     """
 
+    workers: int | None = None
     edge_bytes: int = DEFAULT_CAPACITY
     spill_directory: str | None = None
 
     def launch(self, topology: Topology) -> RunningTopology:
-        """Start one thread per task."""
+        """Build all tasks and start the threads."""
         return LocalTopology(topology, self)
 
 
 class _RunningTask:
-    """One task with its thread, its inbox and its counters."""
+    """One task with its inbox and its counters."""
 
     def __init__(self, node: Node, number: int, running: LocalTopology) -> None:
         topology = running.topology
@@ -62,21 +67,6 @@ class _RunningTask:
             self.task = node.component.build(context)
         except Exception as error:
             raise TaskError(node.name, number, user_traceback(error)) from error
-        self._running = running
-        self.thread = threading.Thread(target=self._run, name=f"{node.name}[{number}]", daemon=True)
-
-    def _run(self) -> None:
-        try:
-            send, send_all = self._running.outlets(self)
-            if isinstance(self.task, SpoutTask):
-                run_spout(self.task, send, send_all, self.counters)
-            else:
-                TaskLoop(self.task, self.origins, self.inbox, send, send_all, self.counters).run()
-        except StoppedError:
-            return
-        except BaseException as error:
-            self._running.fail(TaskError(self.node.name, self.number, user_traceback(error)))
-
     def metrics(self) -> TaskMetrics:
         return TaskMetrics.of(self.node.name, self.number, self.counters, self.inbox.nbytes, self.task.metrics())
 
@@ -101,15 +91,53 @@ class LocalTopology(RunningTopology):
         self._ingest = Ingest(runtime.spill_directory)
         for name, description in topology.inputs.items():
             self._ingest.add(name, description, partial(self._put_input, name))
-        for task in self._tasks.values():
-            task.thread.start()
+        self._workers = Workers(runtime.workers or max(2, os.cpu_count() or 1), self._task_failed)
+        self._driven = {key: self._drive(task) for key, task in self._tasks.items() if isinstance(task.task, Task)}
+        self._connect()
+        self._spouts = [
+            threading.Thread(target=self._run_spout, args=(task,), name=f"{key[0]}[{key[1]}]", daemon=True)
+            for key, task in self._tasks.items()
+            if isinstance(task.task, SpoutTask)
+        ]
+        self._workers.start()
+        for spout in self._spouts:
+            spout.start()
 
-    def outlets(self, task: _RunningTask) -> tuple[partial[None], partial[None]]:
-        """How a task sends: to the inboxes downstream or, for a sink, to the reader's queue."""
+    def _drive(self, task: _RunningTask) -> DrivenTask:
+        """Make the part of a task that the workers know: how it takes, sends, and asks for room."""
+        assert isinstance(task.task, Task)
+        core = TaskCore(task.task, task.origins, task.counters)
+        depth = [node.name for node in self.topology.nodes].index(task.node.name)
+        send: Callable[[Emit], None]
+        room: Callable[[], bool]
         if task.node.name in self._results_of:
             queue = self._results_of[task.node.name]
-            return partial(queue.take_from, task.counters), partial(queue.end)
-        channels: dict[tuple[str, int], Channel] = {}
+            send, room = partial(queue.push, task.counters), lambda: queue.has_room
+        else:
+            targets = self._targets(task)
+            inboxes = [(inbox, index) for inbox, index in targets.values()]
+            channels = {key: partial(inbox.push, index) for key, (inbox, index) in targets.items()}
+            send, room = self._outputs(task, channels).send, lambda: all(inbox.has_room(i) for inbox, i in inboxes)
+        return DrivenTask(depth, core, task.inbox, send, room)
+
+    def _connect(self) -> None:
+        """Have a task called when a message arrives for it, and when a queue that it fills has room again."""
+        for key, driven in self._driven.items():
+            task = self._tasks[key]
+            task.inbox.on_arrival = partial(self._workers.notify, driven)
+            feeders = [self._driven.get((origin.component, origin.task)) for origin in task.origins]
+            task.inbox.on_room = partial(self._room_for, feeders)
+            if key[0] in self._results_of:
+                self._results_of[key[0]].call_when_room(partial(self._workers.notify, driven))
+
+    def _room_for(self, feeders: list[DrivenTask | None], index: int) -> None:
+        feeder = feeders[index]
+        if feeder is not None:  # spouts and senders from outside wait by themselves
+            self._workers.notify(feeder)
+
+    def _targets(self, task: _RunningTask) -> dict[tuple[str, int], tuple[Inbox, int]]:
+        """The inboxes that a task sends to, each with the number of its input there."""
+        targets = {}
         for consumer in self.topology.consumers(task.node.name):
             for number in range(self.topology.node(consumer).parallelism):
                 target = self._tasks[consumer, number]
@@ -118,15 +146,32 @@ class LocalTopology(RunningTopology):
                     for origin in target.origins
                     if (origin.component, origin.task) == (task.node.name, task.number)
                 )
-                channels[consumer, number] = partial(target.inbox.put, index)
-        outputs = Outputs(
+                targets[consumer, number] = (target.inbox, index)
+        return targets
+
+    def _outputs(self, task: _RunningTask, channels: Mapping[tuple[str, int], Channel]) -> Outputs:
+        return Outputs(
             self.topology,
             task.node.name,
             task.number,
             channels,
             local=lambda component: range(self.topology.node(component).parallelism),
         )
-        return partial(outputs.send), partial(outputs.send_all)
+
+    def _run_spout(self, task: _RunningTask) -> None:
+        assert isinstance(task.task, SpoutTask)
+        channels = {key: partial(inbox.put, index) for key, (inbox, index) in self._targets(task).items()}
+        outputs = self._outputs(task, channels)
+        try:
+            run_spout(task.task, outputs.send, outputs.send_all, task.counters)
+        except StoppedError:
+            return
+        except BaseException as error:
+            self.fail(TaskError(task.node.name, task.number, user_traceback(error)))
+
+    def _task_failed(self, driven: DrivenTask, error: BaseException) -> None:
+        component, number = next(key for key, each in self._driven.items() if each is driven)
+        self.fail(TaskError(component, number, user_traceback(error)))
 
     def fail(self, error: TaskError) -> None:
         """Keep the first error and close all queues, so that everyone waiting wakes up."""
@@ -165,10 +210,11 @@ class LocalTopology(RunningTopology):
             self._close_queues()
             if door is not None:
                 door.close()
-            for task in self._tasks.values():
-                task.thread.join(JOIN_SECONDS)
-                if task.thread.is_alive():
-                    log.warning("%s is still busy; it ends with the process", task.thread.name)
+            busy = self._workers.stop(JOIN_SECONDS)
+            for spout in self._spouts:
+                spout.join(JOIN_SECONDS)
+            for name in [*busy, *(spout.name for spout in self._spouts if spout.is_alive())]:
+                log.warning("thread %s is still busy; it ends with the process", name)
             self._ingest.close()
         if self._error is not None and not self._error_reported:
             self._error_reported = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -26,8 +27,23 @@ class ResultsQueue:
         message = emit.message
         if isinstance(message, Batch):
             self._inbox.put(0, message)
-        if isinstance(message, Batch | Punctuation) and message.born:
-            counters.latencies.append(time.time() - message.born)
+        self._note_latency(counters, message)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the next rows would not have to wait."""
+        return self._inbox.has_room(0)
+
+    def call_when_room(self, action: Callable[[], None]) -> None:
+        """Have `action` called each time that room appears."""
+        self._inbox.on_room = lambda index: action()
+
+    def push(self, counters: TaskCounters, emit: Emit) -> None:
+        """As `take_from` and `end`, without waiting: the sink's task has asked for room."""
+        message = emit.message
+        if isinstance(message, Batch | End):
+            self._inbox.push(0, message)
+        self._note_latency(counters, message)
 
     def put(self, rows: pa.RecordBatch) -> None:
         """Add rows; waits while the queue is full."""
@@ -67,6 +83,11 @@ class ResultsQueue:
     def closed(self) -> bool:
         """Whether it has been closed before all was read."""
         return self._inbox.closed and not self.finished
+
+    @staticmethod
+    def _note_latency(counters: TaskCounters, message: Message) -> None:
+        if isinstance(message, Batch | Punctuation) and message.born:
+            counters.latencies.append(time.time() - message.born)
 
     @property
     def nbytes(self) -> int:

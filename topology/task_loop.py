@@ -1,13 +1,13 @@
 """Running one task, whatever carries its messages.
 
-`Outputs` turns a task's actions into messages on channels; `TaskLoop` feeds the task from its inbox until all inputs
-have ended. Both the local and the Ray runtime use them; they differ in what a channel is.
+`TaskCore` says what a task answers to each message; `Outputs` turns answers into messages on channels; `TaskLoop`
+drives a task from a thread of its own. The Ray runtime uses the loop, the local one its workers (`workers.py`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from topology.components import Emit, Origin, SpoutTask, Task
 from topology.errors import UnknownStreamError
@@ -70,80 +70,68 @@ class Outputs:
             channel(message)
 
 
-class TaskLoop:
-    """Takes messages from the inbox, hands them to the task, sends what it answers."""
+class TaskCore:
+    """What a task answers to each message: the same whoever drives it.
 
-    def __init__(
-        self,
-        task: Task,
-        origins: Sequence[Origin],
-        inbox: Inbox,
-        send: Callable[[Emit], None],
-        send_all: Callable[[Message], None],
-        counters: TaskCounters,
-    ) -> None:
+    Actions come one by one as they are asked for, so that a task can make large answers piece by piece. Only the
+    task's own time counts as busy, not the time that the driver spends sending or waiting for room.
+    """
+
+    def __init__(self, task: Task, origins: Sequence[Origin], counters: TaskCounters) -> None:
         self._task = task
         self._origins = origins
-        self._inbox = inbox
-        self._send = send
-        self._send_all = send_all
         self._counters = counters
-        self._open = len(origins)
         self._ended: set[int] = set()
         self._at_barrier: set[int] = set()
         self._barrier = Barrier(0)
 
-    def run(self) -> None:
-        """Return when every input has ended, or when the inbox has been closed."""
-        while self._open:
-            found = self._inbox.poll(self._blocked)
-            if found is None:
-                self._dispatch(self._task.on_idle())
-                found = self._inbox.take(self._blocked)
-                if found is None:
-                    return
-            self._handle(*found)
-        self._dispatch(self._task.on_end())
-        self._send_all(End())
+    @property
+    def finished(self) -> bool:
+        """Whether every input has ended, and the task with them."""
+        return len(self._ended) == len(self._origins)
 
-    def _blocked(self, index: int) -> bool:
+    def blocked(self, index: int) -> bool:
         """An input that has reached a barrier waits until all the others have reached it too."""
         return index in self._at_barrier or self._task.blocked(self._origins[index])
 
-    def _handle(self, index: int, message: Message) -> None:
-        self._deliver(index, message)
+    def idle(self) -> Iterator[Emit]:
+        """What the task sends when nothing waits to be taken."""
+        return self._counted(self._task.on_idle())
+
+    def handle(self, index: int, message: Message) -> Iterator[Emit]:
+        """What the task sends when it gets a message."""
+        yield from self._counted(self._deliver(index, message))
         if self._at_barrier and len(self._at_barrier | self._ended) == len(self._origins):
             self._at_barrier.clear()
-            self._dispatch(self._task.on_barrier(self._barrier))
-            self._send_all(self._barrier)
+            yield from self._counted(self._task.on_barrier(self._barrier))
+            yield Emit(self._barrier)
+        if self.finished:
+            yield from self._counted(self._task.on_end())
+            yield Emit(End())
 
-    def _deliver(self, index: int, message: Message) -> None:
+    def _deliver(self, index: int, message: Message) -> Iterable[Emit]:
         task, origin = self._task, self._origins[index]
         match message:
             case Batch():
                 self._counters.batches_in += 1
                 self._counters.rows_in += message.rows.num_rows
                 self._counters.bytes_in += message.nbytes
-                self._dispatch(task.on_batch(message, origin))
+                return task.on_batch(message, origin)
             case Punctuation():
-                self._dispatch(task.on_punctuation(message, origin))
+                return task.on_punctuation(message, origin)
             case Watermark():
-                self._dispatch(task.on_watermark(message, origin))
+                return task.on_watermark(message, origin)
             case End(source=source) if source:
-                self._dispatch(task.on_source_end(message, origin))
+                return task.on_source_end(message, origin)
             case End():
-                self._open -= 1
                 self._ended.add(index)
-                self._dispatch(task.on_input_end(origin))
+                return task.on_input_end(origin)
             case Barrier():
                 self._at_barrier.add(index)
                 self._barrier = message
+        return ()
 
-    def _dispatch(self, actions: Iterable[Emit]) -> None:
-        """Send each action as it comes, so that a task can make large answers piece by piece.
-
-        Only the task's own time counts as busy, not the time spent waiting for room downstream.
-        """
+    def _counted(self, actions: Iterable[Emit]) -> Iterator[Emit]:
         counters = self._counters
         iterator = iter(actions or ())  # a method that only keeps what it got may return nothing
         while True:
@@ -155,7 +143,44 @@ class TaskLoop:
             if not isinstance(emit, Emit):
                 raise TypeError(f"a task sends Emit(message), not {type(emit).__name__}")
             count_out(counters, emit)
-            self._send(emit)
+            yield emit
+
+
+class TaskLoop:
+    """Drives one task from a thread of its own: takes from the inbox, waits for messages and for room."""
+
+    def __init__(
+        self,
+        task: Task,
+        origins: Sequence[Origin],
+        inbox: Inbox,
+        send: Callable[[Emit], None],
+        send_all: Callable[[Message], None],
+        counters: TaskCounters,
+    ) -> None:
+        self._core = TaskCore(task, origins, counters)
+        self._inbox = inbox
+        self._send = send
+        self._send_all = send_all
+
+    def run(self) -> None:
+        """Return when every input has ended, or when the inbox has been closed."""
+        core = self._core
+        while not core.finished:
+            found = self._inbox.poll(core.blocked)
+            if found is None:
+                self._dispatch(core.idle())
+                found = self._inbox.take(core.blocked)
+                if found is None:
+                    return
+            self._dispatch(core.handle(*found))
+
+    def _dispatch(self, actions: Iterator[Emit]) -> None:
+        for emit in actions:
+            if isinstance(emit.message, Batch):
+                self._send(emit)
+            else:
+                self._send_all(emit.message)
 
 
 def run_spout(
