@@ -9,6 +9,7 @@ by several threads at once.
 This package may import NumPy and Numba, and nothing of ours.
 """
 
+from indexes.block_probe import probe_blocks
 from indexes.columns import EVERYWHERE, Interval, Keys, Live, Matches
 from indexes.linear_scan import LinearScan
 from indexes.permutation import Permutation, ranks_of
@@ -31,5 +32,6 @@ __all__ = [
     "SortedRun",
     "TieredRuns",
     "WindowIndex",
+    "probe_blocks",
     "ranks_of",
 ]

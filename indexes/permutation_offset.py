@@ -17,8 +17,7 @@ from indexes.permutation_kernels import (
     survey,
     walk_length,
 )
-from indexes.permutation_search import Candidates, Ranges, RowFilter, scan, short, walk, walk_sequence
-from indexes.short_search import STEPS_PER_PROBE
+from indexes.permutation_search import Candidates, Ranges, RowFilter, scan, walk, walk_sequence
 from indexes.sorted_run import SortedRun
 
 SCAN_COST, STEP_COST, WORD_COST, FOUND_COST, TURN_COST = 0.6, 2.0, 2.0, 2.5, 50.0
@@ -69,6 +68,8 @@ class PermutationOffsetJoin:
         self._ranks: np.ndarray | None = None
         self._permutations: dict[tuple[int, int], Permutation] = {}
         self._give_up_short = 0
+        self._short_fields: dict[tuple[bool, bool], tuple[int, ...]] = {}
+        self._short_arrays: tuple[np.ndarray, ...] = ()
         self._envelopes: dict[tuple[int, int], tuple[bool, bool, Envelope]] = {}
 
     @property
@@ -98,62 +99,52 @@ class PermutationOffsetJoin:
         if not len(live):
             return Matches.empty(0)
         negated = [interval.negated for interval in intervals]
-        least_first, greatest_first, least_end, greatest_end = live.extent
+        least_first, _, _, greatest_end = live.extent
         if least_first >= self.end_position or greatest_end <= self.first_position:
             return Matches.empty(len(live))
-        short = len(intervals) == 2 and not any(negated)
-        if short and greatest_first <= self.first_position and least_end >= self.end_position:
-            found = self._probe_short(intervals, False, NOTHING, NOTHING, ordered, limit)
-            if found is not None:
-                return found
-            short = False
         low, high, liveness = self._live_rows(live)
         if liveness == NONE_LIVE:
             return Matches.empty(len(live))
         windowed = liveness == SOME_LIVE
-        if short:
-            found = self._probe_short(intervals, windowed, frozen(low), frozen(high), ordered, limit)
-            if found is not None:
-                return found
         return self._match(self.ranges(intervals), negated, windowed, low, high, ordered, limit, None)
 
-    def _probe_short(
-        self,
-        intervals: Sequence[Interval],
-        windowed: bool,
-        low: np.ndarray,
-        high: np.ndarray,
-        ordered: bool,
-        limit: int,
-    ) -> Matches | None:
-        """As `probe_within` where few keys have to be followed; None where that is not so, or beyond the limit.
-
-        Once it has given up, it is tried again only after a while: a segment's data does not change.
-        """
+    @property
+    def suits_short(self) -> bool:
+        """Whether `short_search` is worth trying; after it turned out to be long, it is left alone for a while."""
         if self._give_up_short:
             self._give_up_short -= 1
-            return None
+        return not self._give_up_short
+
+    def give_up_short(self) -> None:
+        """Leave the short way alone for the next batches: a block's data does not change."""
+        self._give_up_short = RETRY_SHORT
+
+    def short_fields(self, bounds: Interval, live: Live) -> tuple[int, ...]:
+        """This block's row in the table of `short_search`, for these probe rows. Cost: O(1) once the arrays are made."""
         keys = self.runs[0].keys
-        if not len(keys) or not len(self.runs[1]):
-            return Matches.empty(len(intervals[0]))
-        bounds, partner_bounds = intervals
+        assert bounds.low.dtype == keys.dtype, "the kernel reads keys as what the bounds are"
         greatest_low, least_high = bounds.inner
-        since, until = greatest_low > keys[0], least_high < keys[-1]
-        envelope = self._envelope(0, 1, bool(until), bool(since))
-        steps = STEPS_PER_PROBE * len(bounds) + 1024
-        found = short(
-            self.first_position,
-            self.rows,
-            (keys, bounds.low, bounds.high, *envelope.arrays),
-            (self.runs[1].keys, partner_bounds.low, partner_bounds.high, *partner_bounds.inner, self.runs[1].order),
-            self._permutation(1, 0).partner,
-            (ordered, windowed, low, high),
-            steps,
-            limit,
-        )
-        if found is None:
-            self._give_up_short = RETRY_SHORT
-        return found
+        since, until = bool(greatest_low > keys[0]), bool(least_high < keys[-1])
+        known = self._short_fields.get((until, since))
+        if known is None:
+            arrays = self._envelope(0, 1, until, since).arrays
+            lowest_until, highest_until, lowest_from, highest_from = (a.ctypes.data if len(a) else 0 for a in arrays)
+            if not until:
+                lowest_until = highest_until = 0
+            if not since:
+                lowest_from = highest_from = 0
+            partner = self.runs[1]
+            ranks = self._permutation(1, 0).partner
+            known = (
+                keys.ctypes.data, len(keys), lowest_until, highest_until, lowest_from, highest_from,
+                partner.keys.ctypes.data, len(partner), partner.order.ctypes.data, ranks.ctypes.data,
+                self.rows, self.first_position,
+            )  # fmt: skip
+            # The arrays are kept with their addresses: a cache may be filled anew by another thread meanwhile.
+            self._short_arrays += (*arrays, ranks)
+            self._short_fields[until, since] = known
+        _, greatest_first, least_end, _ = live.extent
+        return (*known, int(greatest_first > self.first_position or least_end < self.end_position))
 
     def ranges(self, intervals: Sequence[Interval]) -> list[Ranges]:
         """Each dimension's rank ranges. Cost: O(probes * dimensions * log n)."""

@@ -10,7 +10,6 @@ import numpy as np
 from indexes.bit_array import SLACK, empty_bit_array
 from indexes.columns import Matches, frozen
 from indexes.permutation_kernels import gather, scan_permutation, walk_permutation
-from indexes.short_search import short_search
 
 KEPT_SIZES = 16
 _KEPT = threading.local()
@@ -49,7 +48,7 @@ class Candidates(NamedTuple):
 def scan(source: Candidates, keep: RowFilter, expected: int, limit: int) -> Matches | None:
     """All matches by scanning, None if more than `limit`. Cost: as `scan_permutation`."""
     probes = len(source.ranges[0])
-    scratch, words = _scratch(source.rows, keep.ordered)
+    scratch, words = thread_scratch(source.rows, keep.ordered)
     offsets = np.empty(probes + 1, np.int64)
     offsets[0] = 0
     positions = np.empty(min(expected, limit), np.int64)
@@ -63,35 +62,7 @@ def scan(source: Candidates, keep: RowFilter, expected: int, limit: int) -> Matc
             return Matches(offsets, positions[:needed])
         if needed > limit:
             return None
-        positions = _larger(positions, int(offsets[done]), min(2 * needed, limit))
-
-
-def short(
-    first_position: int,
-    rows: int,
-    searched: tuple[np.ndarray, ...],
-    followed: tuple[np.ndarray, ...],
-    ranks: np.ndarray,
-    keep: tuple[bool, bool, np.ndarray, np.ndarray],
-    steps: int,
-    limit: int,
-) -> Matches | None:
-    """All matches by `short_search`; None if it takes more than `steps`, or finds more than `limit`."""
-    probes = len(searched[1])
-    scratch, words = _scratch(rows, keep[0])
-    offsets = np.empty(probes + 1, np.int64)
-    offsets[0] = 0
-    positions = np.empty(min(probes + 1024, limit), np.int64)
-    done = 0
-    while True:
-        done, needed, steps = short_search(
-            done, steps, offsets, positions, scratch, words, *searched, *followed, ranks, rows, first_position, *keep
-        )
-        if done == probes:
-            return Matches(offsets, positions[:needed])
-        if steps < 0 or needed > limit:
-            return None
-        positions = _larger(positions, int(offsets[done]), min(2 * needed, limit))
+        positions = larger(positions, int(offsets[done]), min(2 * needed, limit))
 
 
 def walk(source: Candidates, sequence: np.ndarray, keep: RowFilter, expected: int, limit: int) -> Matches | None:
@@ -101,7 +72,7 @@ def walk(source: Candidates, sequence: np.ndarray, keep: RowFilter, expected: in
     back to that place costs no more than one pass over the block, and room doubles each time.
     """
     probes = len(source.ranges[0])
-    scratch, words = _scratch(source.rows, keep.ordered)
+    scratch, words = thread_scratch(source.rows, keep.ordered)
     begins = np.zeros(probes, np.int64)
     offsets = np.zeros(probes + 1, np.int64)
     found = np.empty(min(expected, limit), np.int32)
@@ -116,7 +87,7 @@ def walk(source: Candidates, sequence: np.ndarray, keep: RowFilter, expected: in
             break
         if needed > limit:
             return None
-        found = _larger(found, total, min(2 * needed, limit))
+        found = larger(found, total, min(2 * needed, limit))
     np.cumsum(offsets, out=offsets)
     positions = np.empty(total, np.int64)
     gather(begins, offsets, found, source.first_position, positions)
@@ -128,7 +99,7 @@ def walk_sequence(ranges: Ranges) -> np.ndarray:
     return frozen(np.argsort(ranges[0] + ranges[1]), np.int64)
 
 
-def _scratch(rows: int, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
+def thread_scratch(rows: int, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
     """Room for one probe row's candidates, and the bit array that orders them, kept by each thread for its next call.
 
     Large arrays fresh from the system cost a page fault every few thousand bytes. The kernels leave the bit array empty.
@@ -147,7 +118,7 @@ def _scratch(rows: int, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
     return _KEPT.scratch, words
 
 
-def _larger(array: np.ndarray, used: int, size: int) -> np.ndarray:
+def larger(array: np.ndarray, used: int, size: int) -> np.ndarray:
     larger = np.empty(size, array.dtype)
     larger[:used] = array[:used]
     return larger

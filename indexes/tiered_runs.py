@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from indexes.block_probe import probe_blocks
 from indexes.columns import Interval, Keys, Live, Matches
 from indexes.linear_scan import scan
 from indexes.permutation_offset import PermutationOffsetJoin
@@ -101,24 +102,17 @@ class TieredRuns(WindowIndex):
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | None:
         """Cost: the sum over the blocks, of which there are O(log n) and one per `largest_block`."""
-        parts = []
-        left = limit
-        for block in self._blocks:
-            part = block.probe_within(left, intervals, live, ordered=ordered)
-            if part is None:
-                return None
-            left -= len(part.positions)
-            parts.append(part)
-        if self._tail_length:
-            if self._tail_block is None and len(live) * self._tail_length <= SMALL_SCAN:
-                first = self._next - self._tail_length
-                last: Matches | None = scan(self._tail(), first, intervals, live)
-            else:
-                last = self._sorted_tail().probe_within(left, intervals, live, ordered=ordered)
-            if last is None or len(last.positions) > left:
-                return None
-            parts.append(last)
-        return Matches.concat_by_row(parts) if parts else Matches.empty(len(live))
+        if not self._tail_length:
+            return probe_blocks(limit, self._blocks, intervals, live, ordered=ordered)
+        if self._tail_block is not None or len(live) * self._tail_length > SMALL_SCAN:
+            return probe_blocks(limit, self.blocks, intervals, live, ordered=ordered)
+        earlier = probe_blocks(limit, self._blocks, intervals, live, ordered=ordered)
+        if earlier is None:
+            return None
+        last = scan(self._tail(), self._next - self._tail_length, intervals, live)
+        if len(earlier.positions) + len(last.positions) > limit:
+            return None
+        return Matches.concat_by_row([earlier, last])
 
     def expire(self, below: int) -> None:
         """Drop the leading blocks that lie wholly below. Cost: O(blocks)."""

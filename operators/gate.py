@@ -81,7 +81,7 @@ class _Source:
     name: str
     event_time: str | None
     queue: SpillQueue
-    born: deque[float] = field(default_factory=deque)
+    behind: deque[tuple[float, Time]] = field(default_factory=deque)  # when each queued batch came, and its first time
     head: _Head | None = None
     waiting: int = 0
     frontier: Time | None = None
@@ -99,7 +99,7 @@ class _Source:
             if self.event_time is None:  # row numbers stay with the rows while they wait
                 rows = rows.append_column(TIME, pa.array(head.times))
             self.queue.append(rows)
-            self.born.append(head.born)
+            self.behind.append((head.born, head.times[0].item()))
         self.waiting += len(head.times)
         self.frontier = head.times[-1].item()
 
@@ -117,6 +117,10 @@ class _Source:
                 break
         return taken
 
+    def passes_beyond_head(self, border: _Border) -> bool:
+        """Whether batches behind the head have rows up to the border."""
+        return bool(self.behind) and (self.behind[0][1], self.key) <= border.place
+
     def cut(self, rows: int) -> _Border:
         """The border after the first `rows` rows, or after the head if it is shorter."""
         assert self.head is not None
@@ -126,7 +130,7 @@ class _Source:
     def _next(self) -> _Head | None:
         if not len(self.queue):
             return None
-        rows, born = self.queue.popleft(), self.born.popleft()
+        rows, (born, _) = self.queue.popleft(), self.behind.popleft()
         if self.event_time is None:
             times = rows.column(rows.num_columns - 1).to_numpy()
             return _Head(rows.select(rows.schema.names[:-1]), times, born)
@@ -229,7 +233,7 @@ class GateTask(Task):
                 assert self._passed is None or (source.head.times[0], source.key) >= self._passed
             # a source without a head has nothing queued behind it
             assert source.head is not None or not len(source.queue)
-            assert len(source.born) == len(source.queue)
+            assert len(source.behind) == len(source.queue)
 
     def _source(self, stream: str, name: str) -> _Source:
         self._announced.add(stream)
@@ -288,6 +292,9 @@ class GateTask(Task):
         """
         waiting = [source for source in self._sources.values() if source.head is not None]
         if sum(source.waiting for source in waiting) <= self._step_rows:
+            return border
+        all_in_heads = border is not None and not any(source.passes_beyond_head(border) for source in waiting)
+        if border is not None and all_in_heads and sum(map(border.count, waiting)) <= self._step_rows:
             return border
         share = self._step_rows
         while True:

@@ -30,17 +30,18 @@ class MergePolicy:
 
     @classmethod
     def of(cls, window: Window, interval: int | None, elements: int) -> MergePolicy:
-        """The paper's thresholds: the slide or, where that is a large part of the window, the slide by elements."""
+        """The paper's thresholds, the slide or, where that is most of the window, the slide by elements; but whole
+        slides together up to a quarter of the window: each segment is searched by each tuple, so few are better.
+        """
         if interval is not None:
             return cls(interval)
         if not isinstance(window, CountWindow):
             return cls(None)
         size, slide = window.size, window.slide
-        if slide > size // 4:
-            slide = -(-slide // max(elements, -(-8 * slide // size)))
-        elif slide < size // 32:
-            slide = size // 16
-        return cls(max(SMALLEST_SEGMENT, slide))
+        if slide > size // 2:
+            slide = -(-slide // elements)
+        slides = max(1, -(-size // (4 * slide)))
+        return cls(max(SMALLEST_SEGMENT, slides * slide))
 
     def rows(self, live: int) -> int:
         """Rows of the next segment, when `live` rows of the side are live."""

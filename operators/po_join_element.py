@@ -12,13 +12,13 @@ positives; here every probe row carries its own live range instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from indexes import Live, Matches, PermutationOffsetJoin
+from indexes import Live, Matches, PermutationOffsetJoin, probe_blocks
 from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Merge
 from operators.segments import segment_of
 from operators.steps import Answering, Step, StepTask
@@ -119,18 +119,4 @@ class POJoinTask(StepTask):
         handover = self._limits.handover[1 - side]
         live = Live(rows.live.first, np.minimum(rows.live.end, handover))
         segments = [each.segment for each in self._held[1 - side] if each.segment.end_position <= handover]
-        return probe_all(segments, rows, live, most, self._ordered)
-
-
-def probe_all(
-    segments: Sequence[PermutationOffsetJoin], rows: ElementRows, live: Live, most: int, ordered: bool
-) -> Matches | None:
-    """The matches of the rows with all segments; None if there are more than `most`."""
-    answers, found = [], 0
-    for segment in segments:
-        matches = segment.probe_within(most - found, rows.intervals, live, ordered=ordered)
-        if matches is None:
-            return None
-        found += len(matches.positions)
-        answers.append(matches)
-    return Matches.concat_by_row(answers) if answers else Matches.empty(len(rows))
+        return probe_blocks(most, segments, rows.intervals, live, ordered=self._ordered)

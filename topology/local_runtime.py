@@ -36,7 +36,7 @@ JOIN_SECONDS = 10.0
 class LocalRuntime(Runtime):
     """Runs a topology in this process.
 
-    workers:         threads that drive the tasks; None: one per core.
+    workers:         threads that drive the tasks; None: one more than there are cores, as one often waits for the GIL.
     edge_bytes:      how many bytes may wait on each edge before its sender waits.
     spill_directory: where rows that wait for slower sources go when memory is short; None: the system's choice.
     """
@@ -91,7 +91,7 @@ class LocalTopology(RunningTopology):
         self._ingest = Ingest(runtime.spill_directory)
         for name, description in topology.inputs.items():
             self._ingest.add(name, description, partial(self._put_input, name))
-        self._workers = Workers(runtime.workers or max(2, os.cpu_count() or 1), self._task_failed)
+        self._workers = Workers(runtime.workers or 1 + (os.cpu_count() or 1), self._task_failed)
         self._driven = {key: self._drive(task) for key, task in self._tasks.items() if isinstance(task.task, Task)}
         self._connect()
         self._spouts = [
