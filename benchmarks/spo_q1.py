@@ -1,9 +1,10 @@
 """Query Q1 of SPO-Join over windows of a million readings, beside DuckDB and Polars re-run per micro-batch.
 
 Micro-batches of R and S take turns; each is answered against the other side's window (both directions of the join),
-then enters its own. Ours is the whole embedded path, from batch in to result batch out, with merging; each micro-batch
-is answered by itself (`step_rows`), as the peers do. The windows are full when the measurement begins. Before a figure
-is printed, the results are compared, as multisets of id pairs.
+then enters its own. Ours is the whole embedded path, from batch in to result batch out, with merging. By default it would
+take many waiting micro-batches together; here `step_rows` keeps each round, a micro-batch of R and one of S, by itself,
+as the peers do. The windows are full when the measurement begins. Before a figure is printed, the results are compared,
+as multisets of id pairs.
 
 `ours` leaves the order within one tuple's matches open (`ordering="outer"`), as the peers do; `strict` orders them.
 """
@@ -22,9 +23,19 @@ from benchmarks.peers import PEERS, PeerWindow, R, S
 from operators import CountWindow, StreamJoin
 
 WINDOW, SLIDE = 1_000_000, 100_000
-# Readings of each side that are measured, per batch size: (ours, peers). Peers that need a second per batch get fewer.
-FULL = {1_000: (300_000, 8_000), 10_000: (400_000, 40_000), 100_000: (600_000, 300_000)}
-QUICK = {1_000: (40_000, 2_000), 10_000: (80_000, 10_000), 100_000: (200_000, 100_000)}
+REPEATS = 2
+"""Machines are shared and noisy: everyone's best of so many runs counts."""
+
+# Readings of each side that are measured, by noise and batch size: (ours, peers). The peers, which need up to a second
+# per batch, get fewer; at noise 5 all get fewer, because the results are kept to be compared.
+FULL = {
+    0.05: {1_000: (300_000, 8_000), 10_000: (400_000, 40_000), 100_000: (600_000, 300_000)},
+    5.0: {1_000: (30_000, 4_000), 10_000: (60_000, 20_000), 100_000: (100_000, 100_000)},
+}
+QUICK = {
+    0.05: {1_000: (80_000, 3_000), 10_000: (100_000, 20_000), 100_000: (200_000, 100_000)},
+    5.0: {1_000: (10_000, 2_000), 10_000: (20_000, 10_000), 100_000: (100_000, 100_000)},
+}
 
 Tables = tuple[pa.Table, pa.Table]
 
@@ -34,13 +45,15 @@ def run(quick: bool) -> dict[str, Any]:
     rows = []
     print(f"windows of {WINDOW:,} readings, slide {SLIDE:,}; tuples/s of both sides together")
     print(f"{'case':<26}{'ours':>12}{'strict':>12}{'duckdb':>10}{'polars':>10}{'ratio':>8}{'matches/tuple':>15}")
-    for noise in (0.05, 5.0):
-        for batch, (measured, for_peers) in (QUICK if quick else FULL).items():
+    for noise, sizes in (QUICK if quick else FULL).items():
+        for batch, (measured, for_peers) in sizes.items():
             total = WINDOW + measured
             tables = (datacentre_readings(total, noise, 1), datacentre_readings(total, noise, 2))
-            ours, strict = _ours(tables, batch, "outer"), _ours(tables, batch, "strict")
+            ours, strict = _best(tables, batch, "outer"), _best(tables, batch, "strict")
             _check_same(ours.results, strict.results, "strict order")
-            peers = {peer.name: _peer(peer, tables, batch, for_peers, ours) for peer in PEERS}
+            peers = {
+                peer.name: max(_peer(peer, tables, batch, for_peers, ours) for _ in range(REPEATS)) for peer in PEERS
+            }
             best = max(peers.values())
             case = f"batch={batch} noise={noise:g}"
             per_tuple = ours.results.num_rows / (2 * measured)
@@ -53,6 +66,10 @@ def run(quick: bool) -> dict[str, Any]:
                 {"case": case, "ours": ours.rate, "strict": strict.rate, "peers": peers, "ratio": ours.rate / best}
             )
     return {"name": "spo-q1", "rows": rows}
+
+
+def _best(tables: Tables, batch: int, ordering: Literal["strict", "outer"]) -> Measured:
+    return max((_ours(tables, batch, ordering) for _ in range(REPEATS)), key=lambda measured: measured.rate)
 
 
 def _ours(tables: Tables, batch: int, ordering: Literal["strict", "outer"]) -> Measured:

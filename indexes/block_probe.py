@@ -49,7 +49,7 @@ def _probe_short(
     probes = len(bounds)
     if not blocks:
         return Matches.empty(probes), True
-    table = np.array([each.short_fields(bounds, live) for each in blocks], np.int64)
+    table = np.array([each.short_fields(bounds, partner_bounds, live) for each in blocks], np.int64)
     scratch, words = thread_scratch(max(each.rows for each in blocks), ordered)
     counts = np.empty((len(blocks), probes), np.int32)
     found = np.empty(min(2 * probes + 1024, limit), np.int64)

@@ -119,10 +119,11 @@ class PermutationOffsetJoin:
         """Leave the short way alone for the next batches: a block's data does not change."""
         self._give_up_short = RETRY_SHORT
 
-    def short_fields(self, bounds: Interval, live: Live) -> tuple[int, ...]:
-        """This block's row in the table of `short_search`, for these probe rows. Cost: O(1) once the arrays are made."""
+    def short_fields(self, bounds: Interval, partner_bounds: Interval, live: Live) -> tuple[int, ...]:
+        """The block's row in the table of `short_search`, for these probe rows. Cost: O(1) once the arrays are made."""
         keys = self.runs[0].keys
         assert bounds.low.dtype == keys.dtype, "the kernel reads keys as what the bounds are"
+        assert partner_bounds.low.dtype == self.runs[1].keys.dtype, "the kernel reads keys as what the bounds are"
         greatest_low, least_high = bounds.inner
         since, until = bool(greatest_low > keys[0]), bool(least_high < keys[-1])
         known = self._short_fields.get((until, since))

@@ -102,7 +102,7 @@ def walk_sequence(ranges: Ranges) -> np.ndarray:
 def thread_scratch(rows: int, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
     """Room for one probe row's candidates, and the bit array that orders them, kept by each thread for its next call.
 
-    Large arrays fresh from the system cost a page fault every few thousand bytes. The kernels leave the bit array empty.
+    Large arrays fresh from the system cost a page fault every few thousand bytes. Kernels leave the bit array empty.
     """
     if getattr(_KEPT, "rows", -1) < rows:
         _KEPT.rows = rows
@@ -119,6 +119,7 @@ def thread_scratch(rows: int, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def larger(array: np.ndarray, used: int, size: int) -> np.ndarray:
+    """A larger array with the same first `used` elements. Cost: O(used)."""
     larger = np.empty(size, array.dtype)
     larger[:used] = array[:used]
     return larger

@@ -1,9 +1,9 @@
 """The common case of two correlated inequalities: one search, one look, done; over many blocks in one call.
 
-Most probe rows of "less power but more cooling" match nothing in a given block, and the envelope says so as soon as the
-first dimension has been searched: the smallest partner of the remaining ranks is already too large. So the second
-dimension is not searched at all. From the first partner on, its keys are followed one by one as long as they satisfy the
-interval. Where that turns out to be long, the kernel gives up, and the general way (`permutation_offset`) is taken.
+Most probe rows of "less power but more cooling" match nothing in a given block, and the envelope says so as soon as
+the first dimension has been searched: the smallest partner of the remaining ranks is already too large. So the second
+dimension is not searched at all. From the first partner on, its keys are followed one by one as long as they satisfy
+the interval. Where that turns out to be long, the kernel gives up, and the general way (`permutation_offset`) is taken.
 
 All blocks are searched in one call, because calls are dear: each hands the interpreter lock to another thread and gets
 it back when that is willing. Numba takes no list of arrays cheaply, so the arrays of each block come as addresses in a
@@ -26,8 +26,8 @@ from indexes.sorted_run import GROUP, search_group
 STEPS_PER_PROBE = 48
 """Mean number of keys followed per probe row beyond which the general way is cheaper."""
 
-KEYS, SIZE, LOWEST_UNTIL, HIGHEST_UNTIL, LOWEST_FROM, HIGHEST_FROM, PARTNER_KEYS, PARTNERS, PARTNER_ORDER, RANKS = range(10)
-ROWS, FIRST, WINDOWED, FIELDS = range(10, 14)
+KEYS, SIZE, LOWEST_UNTIL, HIGHEST_UNTIL, LOWEST_FROM, HIGHEST_FROM = range(6)
+PARTNER_KEYS, PARTNERS, PARTNER_ORDER, RANKS, ROWS, FIRST, WINDOWED = range(6, 13)
 """The columns of the table: addresses (0: no such array) and sizes. `RANKS` holds, by partner rank, the rank in `KEYS`;
 `WINDOWED` says whether the live ranges leave out any of the block's rows."""
 

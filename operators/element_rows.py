@@ -52,7 +52,9 @@ class ElementRows:
 
     @classmethod
     def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> ElementRows:
-        """Unpack; `negated` says which dimensions are."""
+        """Unpack, unless the batch still carries what it was packed from; `negated` says which dimensions are."""
+        if isinstance(batch.memo, ElementRows):
+            return batch.memo
         rows = batch.rows
         keys = tuple(_keys(rows.column(f"key{index}")) for index in range(len(negated)))
         intervals = tuple(
@@ -115,11 +117,14 @@ def matches_batch(side: int, first: int, matches: Matches) -> Batch:
     buffers = [None, pa.py_buffer(matches.offsets)]
     values = pa.Array.from_buffers(pa.int64(), len(matches.positions), [None, pa.py_buffer(matches.positions)])
     lists = pa.Array.from_buffers(POSITIONS, len(matches), buffers, children=[values])
-    return Batch(f"matches.{SIDES[side]}", pa.record_batch([lists], names=["positions"]), first=first)
+    rows = pa.record_batch([lists], names=["positions"])
+    return Batch(f"matches.{SIDES[side]}", rows, first=first, memo=matches)
 
 
 def matches_of(batch: Batch) -> Matches:
-    """Unpack the matches of a batch."""
+    """Unpack the matches of a batch, unless it still carries them."""
+    if isinstance(batch.memo, Matches):
+        return batch.memo
     lists = batch.rows.column(0)
     rows = len(lists)
     offsets = np.frombuffer(lists.buffers()[1], np.int64, count=rows + 1, offset=8 * lists.offset)

@@ -179,7 +179,7 @@ class RouterTask(Task):
         )
         rows = ElementRows(batch.first, seq, keys, self._intervals(side, keys), live)
         packed = rows.to_arrow()
-        yield Emit(Batch(f"probes.{SIDES[side]}", packed, first=batch.first, born=batch.born))
+        yield Emit(Batch(f"probes.{SIDES[side]}", packed, first=batch.first, born=batch.born, memo=rows))
         for d in range(len(dimensions) if self._description.split_fields else 0):
             own = [f"key{d}", f"low{d}", f"high{d}", "first", "end", "seq"]
             part = packed.select(own).rename_columns(["key0", "low0", "high0", "first", "end", "seq"])

@@ -12,6 +12,7 @@ from operators.errors import PredicateError, WindowError
 from operators.predicate import LEFT, RIGHT
 from operators.windows import liveness
 from topology import Endpoint, Metrics, RunningTopology, SchemaError
+from topology.input_guard import InputGuard
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin
@@ -38,12 +39,9 @@ class RunningJoin(RunningTopology):
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         """Fix the schema of a stream before its rows come; raises `SchemaError` if the join cannot use it."""
-        self.topology.require_input(stream)
-        known = self._schemas.get(stream)
-        if known is None:
-            check = self.topology.require_input(stream).check
-            if check is not None:
-                check(schema)
+        description = self.topology.require_input(stream)
+        if stream not in self._schemas:
+            InputGuard(stream, description).pin(schema)  # a guard of its own: only its judgement is wanted
             self._check_types({**self._schemas, stream: schema})
         self._running.pin(stream, schema)
         self._schemas[stream] = schema

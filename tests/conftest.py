@@ -1,12 +1,29 @@
-"""One small Ray cluster for all tests that need one; started with the first of them."""
+"""What all tests share: one small Ray cluster, long runs behind a flag, and hypothesis without a stopwatch."""
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# The first example of a test may compile a kernel, and the machine may be busy: no test is judged by its time.
+settings.register_profile("interlace", deadline=None, print_blob=True)
+settings.load_profile("interlace")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="also run long soaks and many more random examples")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="a long run: --slow"))
 
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[None]:
+    """Started with the first test that needs it."""
     import ray
 
     ray.init(

@@ -223,5 +223,5 @@ def _scatter(batch: Batch, chosen: Assignment, tasks: int) -> Iterator[tuple[int
     for task, count in enumerate(counts):
         if count:
             part = rows.slice(start, count)
-            yield task, replace(batch, rows=part)
+            yield task, replace(batch, rows=part, memo=None)
         start += int(count)

@@ -1,0 +1,168 @@
+"""Hostile or mistaken use of the front door: a clear error of the right type, nothing changed, the join still works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from operators import (
+    CountWindow,
+    JoinError,
+    PredicateError,
+    SPOJoin,
+    StreamJoin,
+    TimeWindow,
+    WindowError,
+    col,
+    stream,
+)
+from topology import InputError, OutOfOrderError, SchemaError, SourceEndedError, UnknownInputError
+
+R = pa.table({"id": [1, 2, 3], "x": [1.0, 2.0, 3.0], "ts": [1, 2, 3]})
+S = pa.table({"id": [7, 8, 9], "x": [1.5, 2.5, 0.5], "ts": [1, 2, 3]})
+
+
+def join(**options: object) -> StreamJoin:
+    arguments: dict[str, object] = {
+        "left": "R",
+        "right": "S",
+        "on": "R.x < S.x",
+        "window": CountWindow(10),
+        "select": ["R.id", "S.id"],
+        "event_time": "ts",
+    }
+    return StreamJoin(**(arguments | options))  # type: ignore[arg-type]
+
+
+def pairs(table: pa.Table) -> set[tuple[int, int]]:
+    return set(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))
+
+
+GOOD = {(1, 7), (1, 8), (2, 8)}
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: join(on="R.x < T.x"), PredicateError, "T"),
+        (lambda: join(on="R.x <"), PredicateError, "line 1"),
+        (lambda: join(on="R.x < S.x OR R.x > S.x"), PredicateError, "OR"),
+        (lambda: join(on=17), PredicateError, "SQL text or a column expression, not 17"),
+        (lambda: join(window=10), JoinError, "CountWindow or a TimeWindow"),
+        (lambda: join(window=CountWindow(0)), WindowError, "1 or more"),
+        (lambda: join(select=["id"]), JoinError, "must start with 'R.' or 'S.'"),
+        (lambda: join(select=[]), JoinError, "list of columns"),
+        (lambda: join(select="R.id"), JoinError, "list of columns"),
+        (lambda: join(using="fastest"), JoinError, "an engine such as SPOJoin"),
+        (lambda: join(ordering="random"), JoinError, "'strict' or 'outer'"),
+        (lambda: join(step_rows=0), JoinError, "step_rows must be a whole number"),
+        (lambda: join(streams={"T": "trips"}), JoinError, "no role of this join"),
+        (lambda: join(event_time={"T": "ts"}), JoinError, "no stream of this join"),
+        (lambda: SPOJoin(elements=0), JoinError, "elements must be a whole number of 1 or more"),
+        (lambda: SPOJoin(mutable="liquid"), JoinError, "'fused' or 'decomposed'"),
+        (lambda: StreamJoin.from_sql("SELECT * FROM R, S WHERE R.x < S.x"), JoinError, "no WINDOW clause"),
+        (lambda: join().collect({"R": R}), JoinError, "takes the rows of 'R', 'S'"),
+        (lambda: join().collect({"R": R, "S": S, "T": S}), JoinError, "takes the rows of 'R', 'S'"),
+        (lambda: join().collect({"R": R, "S": 5}), JoinError, "not int"),
+        (lambda: join().collect({"R": R, "S": {5: S}}), JoinError, "a source needs a name"),
+        (lambda: join().collect({"R": R, "S": S.drop_columns(["x"])}), SchemaError, "'x' is missing"),
+        (lambda: join().collect({"R": R, "S": S.drop_columns(["ts"])}), SchemaError, "'ts' is missing"),
+        (lambda: join(select=["R.id", "S.no"]).collect({"R": R, "S": S}), SchemaError, "'no' is missing"),
+        (
+            lambda: join().collect({"R": R, "S": S.set_column(1, "x", pa.array(["a", "b", "c"]))}),
+            SchemaError,
+            "string",
+        ),
+        (
+            lambda: join().collect({"R": R, "S": S.set_column(2, "ts", pa.array([1.0, 2.0, 3.0]))}),
+            SchemaError,
+            "event times of different types",
+        ),
+        (
+            lambda: join(window=TimeWindow(timedelta(seconds=1))).collect({"R": R, "S": S}),
+            SchemaError,
+            "give the size as a number",
+        ),
+        (
+            lambda: join().collect({"R": R, "S": S.set_column(2, "ts", pa.array([3, 2, 1]))}),
+            OutOfOrderError,
+            "goes backwards at row 1",
+        ),
+        (lambda: join().launch(sources={"T": ["a"]}), JoinError, "no stream of this join"),
+    ],
+)
+def test_a_mistake_gets_a_clear_error(make: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    good_r, good_s = R.to_batches()[0], S.to_batches()[0]
+    with join().launch(sources={"R": ["R"], "S": ["S"]}) as running:
+        refused: list[tuple[Callable[[], None], type[Exception]]] = [
+            (lambda: running.send("T", good_r), UnknownInputError),
+            (lambda: running.send("R", good_r.drop_columns(["x"])), SchemaError),
+            (lambda: running.send("R", good_r.drop_columns(["ts"])), SchemaError),
+            (lambda: running.send("R", {"x": [1]}), InputError),
+            (lambda: running.finish("R", "nobody"), InputError),
+            (lambda: running.finish(source="R"), InputError),
+        ]
+        for action, error in refused:
+            with pytest.raises(error):
+                action()
+        running.send("R", good_r)
+        later: list[tuple[Callable[[], None], type[Exception]]] = [
+            (lambda: running.send("R", good_r), OutOfOrderError),
+            (lambda: running.send("R", good_r.set_column(1, "x", pa.array([1, 2, 3]))), SchemaError),
+            (lambda: running.send("S", good_s.set_column(1, "x", pa.array(["a", "b", "c"]))), SchemaError),
+        ]
+        for action, error in later:
+            with pytest.raises(error):
+                action()
+        running.send("S", good_s)
+        running.finish("R")
+        with pytest.raises(SourceEndedError):
+            running.send("R", good_r)
+        running.finish()
+        result = pa.Table.from_batches(list(running.results()), running.result_schema())
+    assert pairs(result) == GOOD
+
+
+def test_conditions_may_be_column_expressions() -> None:
+    left, right = stream("R"), stream("S")
+    for condition in (left.x < right.x, right["x"] > left["x"], col("R.x") < col("S.x")):
+        assert pairs(join(on=condition).collect({"R": R, "S": S})) == GOOD
+
+
+def test_one_name_twice_is_a_self_join() -> None:
+    for on in ("T1.x < T2.x", "T.x1 < T.x2"):
+        twice = StreamJoin("T", "T", on, CountWindow(10), event_time="ts")
+        result = twice.collect({"T": R})
+        assert result.column_names == ["T1.id", "T1.x", "T1.ts", "T2.id", "T2.x", "T2.ts"]
+        assert pairs(result.select(["T1.id", "T2.id"])) == {(1, 2), (1, 3), (2, 3)}
+
+
+def test_an_empty_stream_gives_an_empty_table_with_the_right_columns() -> None:
+    result = join(select=None).collect({"R": R, "S": S.slice(0, 0)})
+    assert result.num_rows == 0
+    assert result.schema.names == ["R.id", "R.x", "R.ts", "S.id", "S.x", "S.ts"]
+    assert result.schema.field("S.x").type == pa.float64()
+
+
+def test_results_come_while_the_data_is_still_moving() -> None:
+    with join().launch(sources={"R": ["R"], "S": ["S"]}) as running:
+        running.send("R", R)
+        running.send("S", S)
+        batch = next(running.results(timeout=30))
+        assert batch.num_rows > 0
+        assert running.metrics().latency(50)[0] > 0
+
+
+def test_leaving_the_block_with_unread_results_stops_everything() -> None:
+    with join().launch() as running:
+        running.send("R", R)
+        running.send("S", S)
+    running.stop()
