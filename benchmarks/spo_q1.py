@@ -1,10 +1,10 @@
 """Query Q1 of SPO-Join over windows of a million readings, beside DuckDB and Polars re-run per micro-batch.
 
 Micro-batches of R and S take turns; each is answered against the other side's window (both directions of the join),
-then enters its own. Ours is the whole embedded path, from batch in to result batch out, with merging. By default it would
-take many waiting micro-batches together; here `step_rows` keeps each round, a micro-batch of R and one of S, by itself,
-as the peers do. The windows are full when the measurement begins. Before a figure is printed, the results are compared,
-as multisets of id pairs.
+then enters its own. Ours is the whole embedded path, from batch in to result batch out, with merging. By default it
+would take many waiting micro-batches together; here `step_rows` keeps each round, a micro-batch of R and one of S, by
+itself, as the peers do. The windows are full when the measurement begins. Before a figure is printed, the results are
+compared, as multisets of id pairs.
 
 `ours` leaves the order within one tuple's matches open (`ordering="outer"`), as the peers do; `strict` orders them.
 """

@@ -7,6 +7,7 @@ definition (design, section 3) is computed, and expiry is exact in every element
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
@@ -111,7 +112,7 @@ class TimeLiveness:
             return np.empty(0, dtype=np.int64)
         known: Times = self._times.values
         if self._slide is not None:
-            found = np.searchsorted(known, self._slide_start(times), side="left")
+            found = self._first_of_slide(times, known)
         elif known.dtype == np.int64:
             found = np.searchsorted(known, _saturating(times, -int(self._size)), side="left")
         else:
@@ -120,16 +121,18 @@ class TimeLiveness:
         self._times.drop_before(int(first[-1]))  # arriving times do not decrease, nor does what they find
         return first
 
-    def _slide_start(self, times: Times) -> Times:
+    def _first_of_slide(self, times: Times, known: Times) -> Int64:
         size, slide = self._size, self._slide
         assert slide is not None
-        if times.dtype == np.int64:
-            margin = int(size) + int(slide)
-            if _INT64.min + margin < times[0] and times[-1] < _INT64.max - margin:
-                return ((times - int(size)) // int(slide) + 1) * int(slide)
-            exact = [(int(time) - int(size)) // int(slide) * int(slide) + int(slide) for time in times]
-            return np.array([min(max(start, _INT64.min), _INT64.max) for start in exact], dtype=np.int64)
-        return (np.floor((times - size) / slide) + 1) * slide
+        if times.dtype != np.int64:
+            return np.searchsorted(known, (np.floor((times - size) / slide) + 1) * slide, side="left")
+        whole_size, whole_slide = int(size), int(slide)
+        margin = whole_size + whole_slide
+        if _INT64.min + margin < times[0] and times[-1] < _INT64.max - margin:
+            return np.searchsorted(known, ((times - whole_size) // whole_slide + 1) * whole_slide, side="left")
+        # At the ends of int64 the start of the slide may lie beyond them: Python's integers have no ends.
+        starts = [((int(time) - whole_size) // whole_slide + 1) * whole_slide for time in times]
+        return np.array([bisect_left(known, start) for start in starts], dtype=np.int64)
 
     def _first_within(self, times: Times, known: Times) -> Int64:
         """The first known time y with float64 t - y <= size.

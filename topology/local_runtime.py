@@ -100,6 +100,8 @@ class LocalTopology(RunningTopology):
             if isinstance(task.task, SpoutTask)
         ]
         self._workers.start()
+        for driven in self._driven.values():
+            self._workers.notify(driven)  # each is idle once before anything comes
         for spout in self._spouts:
             spout.start()
 
@@ -118,7 +120,7 @@ class LocalTopology(RunningTopology):
             inboxes = [(inbox, index) for inbox, index in targets.values()]
             channels = {key: partial(inbox.push, index) for key, (inbox, index) in targets.items()}
             send, room = self._outputs(task, channels).send, lambda: all(inbox.has_room(i) for inbox, i in inboxes)
-        return DrivenTask(depth, core, task.inbox, send, room)
+        return DrivenTask(f"{task.node.name}[{task.number}]", depth, core, task.inbox, send, room)
 
     def _connect(self) -> None:
         """Have a task called when a message arrives for it, and when a queue that it fills has room again."""
@@ -214,7 +216,7 @@ class LocalTopology(RunningTopology):
             for spout in self._spouts:
                 spout.join(JOIN_SECONDS)
             for name in [*busy, *(spout.name for spout in self._spouts if spout.is_alive())]:
-                log.warning("thread %s is still busy; it ends with the process", name)
+                log.warning("%s is still busy; it ends with the process", name)
             self._ingest.close()
         if self._error is not None and not self._error_reported:
             self._error_reported = True

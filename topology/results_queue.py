@@ -41,7 +41,7 @@ class ResultsQueue:
     def push(self, counters: TaskCounters, emit: Emit) -> None:
         """As `take_from` and `end`, without waiting: the sink's task has asked for room."""
         message = emit.message
-        if isinstance(message, Batch | End):
+        if isinstance(message, Batch) or message == End():  # the end of a single source is of no use to a reader
             self._inbox.push(0, message)
         self._note_latency(counters, message)
 
@@ -50,8 +50,8 @@ class ResultsQueue:
         self._inbox.put(0, Batch("", rows))
 
     def end(self, message: Message | None = None) -> None:
-        """Say that nothing follows; other messages to all readers than the end are of no use to them."""
-        if message is None or isinstance(message, End):
+        """Say that nothing follows; other messages, and the end of a single source, are of no use to a reader."""
+        if message is None or message == End():
             self._inbox.put(0, End())
 
     def next(self, timeout: float | None = None) -> pa.RecordBatch | None:

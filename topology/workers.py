@@ -28,8 +28,15 @@ class DrivenTask:
     """A task that takes turns with others; `advance` is called by one thread at a time."""
 
     def __init__(
-        self, depth: int, core: TaskCore, inbox: Inbox, send: Callable[[Emit], None], room: Callable[[], bool]
+        self,
+        name: str,
+        depth: int,
+        core: TaskCore,
+        inbox: Inbox,
+        send: Callable[[Emit], None],
+        room: Callable[[], bool],
     ) -> None:
+        self.name = name
         self.depth = depth
         self.scheduled = False
         self.again = False
@@ -71,6 +78,7 @@ class Workers:
         self._lock = threading.Lock()
         self._wanted = threading.Condition(self._lock)
         self._stopped = False
+        self._at_work: dict[threading.Thread, DrivenTask] = {}
         self._threads = [
             threading.Thread(target=self._work, name=f"interlace-{number}", daemon=True) for number in range(count)
         ]
@@ -91,14 +99,14 @@ class Workers:
                 self._wanted.notify()
 
     def stop(self, seconds: float) -> list[str]:
-        """Let each thread finish its turn, and wait for it; return the names of those that did not end in time."""
+        """Let each thread finish its turn, and wait for it; return the names of the tasks that did not end in time."""
         with self._lock:
             self._stopped = True
             self._wanted.notify_all()
         others = [thread for thread in self._threads if thread is not threading.current_thread()]
         for thread in others:
             thread.join(seconds)
-        return [thread.name for thread in others if thread.is_alive()]
+        return [self._at_work[thread].name for thread in others if thread.is_alive() and thread in self._at_work]
 
     def _put(self, task: DrivenTask) -> None:
         heapq.heappush(self._ready, (-task.depth, next(self._number), task))
@@ -112,6 +120,7 @@ class Workers:
                     return
                 task = heapq.heappop(self._ready)[2]
                 task.again = False
+                self._at_work[threading.current_thread()] = task
             more = False
             try:
                 more = task.advance()

@@ -62,7 +62,7 @@ GOOD = {(1, 7), (1, 8), (2, 8)}
         (lambda: join(streams={"T": "trips"}), JoinError, "no role of this join"),
         (lambda: join(event_time={"T": "ts"}), JoinError, "no stream of this join"),
         (lambda: SPOJoin(elements=0), JoinError, "elements must be a whole number of 1 or more"),
-        (lambda: SPOJoin(mutable="liquid"), JoinError, "'fused' or 'decomposed'"),
+        (lambda: SPOJoin(mutable="liquid"), JoinError, "'fused' or 'decomposed'"),  # type: ignore[arg-type]
         (lambda: StreamJoin.from_sql("SELECT * FROM R, S WHERE R.x < S.x"), JoinError, "no WINDOW clause"),
         (lambda: join().collect({"R": R}), JoinError, "takes the rows of 'R', 'S'"),
         (lambda: join().collect({"R": R, "S": S, "T": S}), JoinError, "takes the rows of 'R', 'S'"),

@@ -66,7 +66,8 @@ def expected_order(sources: dict[tuple[str, str], list[Any]]) -> list[tuple[str,
 @st.composite
 def scripts(draw: st.DrawFn) -> tuple[dict[tuple[str, str], list[int]], list[tuple[str, str, int, int]], int]:
     """Sources with sorted times and many ties, an interleaving of their batches, and a bound on steps."""
-    names = draw(st.lists(st.tuples(st.sampled_from("RS"), st.sampled_from(["a", "b", "é", "aa"])), min_size=1, unique=True))
+    name = st.tuples(st.sampled_from("RS"), st.sampled_from(["a", "b", "é", "aa"]))
+    names = draw(st.lists(name, min_size=1, unique=True))
     sources = {name: sorted(draw(st.lists(st.integers(0, 6), max_size=12))) for name in names}
     cuts = []
     for (stream, source), times in sources.items():
@@ -161,7 +162,7 @@ def test_a_source_that_comes_too_late_is_counted_and_its_later_rows_count(caplog
 
 
 def test_a_source_far_ahead_is_spilled_and_comes_back_whole(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.gate.SpillQueue", lambda directory: _tiny(directory))
+    monkeypatch.setattr("operators.gate.SpillQueue", _tiny)
     gate, out = GateTask({"R": "ts", "S": "ts"}, 64, str(tmp_path)), Collected()
     out.take(gate.on_watermark(Watermark(0, "default", "s"), ORIGINS["S"]))
     times = np.arange(1000)

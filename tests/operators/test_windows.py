@@ -108,11 +108,11 @@ def test_a_timedelta_becomes_the_unit_of_the_column(kind: pa.DataType, expected:
     [
         (lambda: CountWindow(0), "size must be a whole number of 1 or more, not 0"),
         (lambda: CountWindow(5, 0), "slide must be a whole number of 1 or more, not 0"),
-        (lambda: CountWindow(2.5), "not 2.5"),
+        (lambda: CountWindow(2.5), "not 2.5"),  # type: ignore[arg-type]
         (lambda: CountWindow(True), "not True"),
         (lambda: TimeWindow(-1), "size must be zero or more, not -1"),
         (lambda: TimeWindow(5, 0), "slide must be positive, not 0"),
-        (lambda: TimeWindow("10 parsecs"), "must be a timedelta or a number"),
+        (lambda: TimeWindow("10 parsecs"), "must be a timedelta or a number"),  # type: ignore[arg-type]
         (lambda: TimeWindow(math.nan), "must be a timedelta or a number"),
         (lambda: TimeWindow(timedelta(seconds=1)).in_unit_of(pa.int64()), "event time is int64"),
         (lambda: TimeWindow(timedelta(seconds=1)).in_unit_of(None), "event time is row numbers"),
