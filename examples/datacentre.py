@@ -2,7 +2,7 @@
 
 Query Q1 of SPO-Join on generated readings, over the last million readings of each centre, in this process.
 
-    python -m examples.datacentre               half a minute on two cores
+    python -m examples.datacentre               some ten seconds on two cores
     python -m examples.datacentre --ray         the same on Ray
     python -m examples.datacentre --noise 5     some 280 matches per reading instead of 3
 """
@@ -92,7 +92,7 @@ def in_background(action: Callable[[], None]) -> threading.Thread:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Inequality join of two generated streams over sliding windows.")
-    parser.add_argument("--rows", type=int, default=1_500_000, help="readings of each centre (default 1,500,000)")
+    parser.add_argument("--rows", type=int, default=4_000_000, help="readings of each centre (default 4,000,000)")
     parser.add_argument("--window", type=int, default=1_000_000, help="readings in each window (default 1,000,000)")
     parser.add_argument("--slide", type=int, default=100_000, help="readings that expire together (default 100,000)")
     parser.add_argument("--noise", type=float, default=0.05, help="how loosely cooling follows power (default 0.05)")

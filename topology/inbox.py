@@ -14,7 +14,7 @@ from collections.abc import Callable
 from topology.errors import StoppedError
 from topology.messages import Batch, Message, message_bytes
 
-DEFAULT_CAPACITY = 32 * 1024 * 1024
+DEFAULT_CAPACITY = 8 * 1024 * 1024
 """Bytes that may wait on one edge."""
 
 

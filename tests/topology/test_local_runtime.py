@@ -505,7 +505,7 @@ def test_a_task_that_does_not_return_is_named_and_does_not_hold_up_stop(
         running.stop()
     assert "bolt[0] is still busy" in caplog.text
     Stubborn.release.set()
-    wait_for(lambda: running._error is not None)  # type: ignore[attr-defined]
+    wait_for(lambda: not any(thread.name.startswith("interlace-") for thread in threading.enumerate()))
 
 
 def test_an_interrupted_reader_leaves_nothing_running() -> None:
