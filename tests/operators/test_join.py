@@ -62,19 +62,26 @@ def engines(draw: st.DrawFn) -> SPOJoin:
 
 
 @given(join_cases(), engines(), st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_results_and_their_order_are_those_of_the_oracle(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
     check(case, engine, LocalRuntime(), step_rows)
 
 
 @given(join_cases(max_rows=60, max_sources=2), engines(), st.integers(1, 40))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_longer_streams_too(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
     check(case, engine, LocalRuntime(), step_rows)
 
 
+@pytest.mark.slow
+@given(join_cases(max_rows=80), engines(), st.integers(1, 60))
+@settings(max_examples=3000)
+def test_very_many_random_joins(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
+    check(case, engine, LocalRuntime(), step_rows)
+
+
 @given(join_cases(), engines(), st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_outer_order_keeps_the_rows_and_the_order_of_later_rows(
     case: JoinCase, engine: SPOJoin, step_rows: int
 ) -> None:

@@ -8,8 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from operators import CountWindow, SPOJoin, StreamJoin, TimeWindow
+from tests.operators.test_join import check, engines
+from tests.strategies import JoinCase, join_cases
 from topology import InputError, LocalRuntime, RayRuntime
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
@@ -59,6 +63,19 @@ def test_ray_and_the_embedded_runtime_agree_to_the_byte(engine: SPOJoin) -> None
     local = join.collect(SOURCES, LocalRuntime())
     assert local.num_rows > 1000
     assert join.collect(SOURCES, RayRuntime()).combine_chunks().equals(local.combine_chunks())
+
+
+@given(join_cases(), engines(), st.integers(1, 9))
+@settings(max_examples=3)
+def test_random_joins_on_ray_are_those_of_the_oracle(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
+    check(case, engine, RayRuntime(), step_rows)
+
+
+@pytest.mark.slow
+@given(join_cases(max_rows=60), engines(), st.integers(1, 40))
+@settings(max_examples=100)
+def test_many_random_joins_on_ray(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
+    check(case, engine, RayRuntime(), step_rows)
 
 
 def test_a_self_join_on_ray() -> None:
