@@ -73,8 +73,8 @@ class Interval:
     """One dimension's closed bounds [low, high] for a batch of probe rows, in the keys' own type.
 
     low > high holds no key. Negated, the dimension matches every valid key outside the interval. A
-    probe row whose own value is null must not meet anything even when negated, which no interval can
-    say: give such a row an empty live range. Bounds are never NaN.
+    probe row whose own value is null meets nothing: it has an empty interval or, negated, one that
+    holds every key. Bounds are never NaN.
     """
 
     low: np.ndarray
