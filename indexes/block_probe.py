@@ -1,4 +1,4 @@
-"""Probing many blocks of one window at once."""
+"""Probing, or counting in, many blocks of one window at once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from indexes.columns import Interval, Live, Matches
+from indexes.columns import EVERYWHERE, Interval, Live, Matches
 from indexes.permutation_offset import PermutationOffsetJoin
-from indexes.permutation_search import larger, thread_scratch
+from indexes.permutation_search import larger, thread_scratch, written
 from indexes.short_search import DONE, TOO_LONG, by_probe_row, short_search
 
 
@@ -22,22 +22,52 @@ def probe_blocks(
     """
     if not len(live):
         return Matches.empty(0)
-    least_first, _, _, greatest_end = live.extent
-    blocks = [each for each in blocks if each.end_position > least_first and each.first_position < greatest_end]
+    blocks = _met(blocks, live)
     if not blocks:
         return Matches.empty(len(live))
-    if len(intervals) == 2 and not any(one.negated for one in intervals) and all(each.suits_short for each in blocks):
+    if _suits_short(blocks, intervals):
         matches, suited = _probe_short(limit, blocks, intervals, live, ordered)
         if suited:
             return matches
     answers, left = [], limit
     for block in blocks:
-        answer = block.probe_within(left, intervals, live, ordered=ordered)
+        answer = block.answer_within(left, intervals, live, ordered=ordered)
         if answer is None:
             return None
-        left -= len(answer.positions)
+        left -= len(answer.positions) if isinstance(answer, Matches) else int(answer.counts.sum())
         answers.append(answer)
-    return Matches.concat_by_row(answers)
+    return written(answers)
+
+
+def count_blocks(blocks: Sequence[PermutationOffsetJoin], intervals: Sequence[Interval], live: Live) -> np.ndarray:
+    """The number of each probe row's matches with all blocks, which come in position order.
+
+    Two dimensions are tried the short way here too: as long as there are few matches, to find them is to count them.
+    Cost: the sum over the blocks.
+    """
+    counts = np.zeros(len(live), np.int64)
+    if not len(live):
+        return counts
+    blocks = _met(blocks, live)
+    if _suits_short(blocks, intervals):
+        matches, suited = _probe_short(EVERYWHERE, blocks, intervals, live, False)
+        if suited:
+            assert matches is not None, "there is no limit to exceed"
+            return matches.counts()
+    for block in blocks:
+        counts += block.count(intervals, live)
+    return counts
+
+
+def _met(blocks: Sequence[PermutationOffsetJoin], live: Live) -> list[PermutationOffsetJoin]:
+    """The blocks in which any probe row may meet a row; there is a probe row."""
+    least_first, _, _, greatest_end = live.extent
+    return [each for each in blocks if each.end_position > least_first and each.first_position < greatest_end]
+
+
+def _suits_short(blocks: Sequence[PermutationOffsetJoin], intervals: Sequence[Interval]) -> bool:
+    positive = len(intervals) == 2 and not any(one.negated for one in intervals)
+    return positive and all(each.suits_short for each in blocks)
 
 
 def _probe_short(

@@ -92,6 +92,10 @@ class Interval:
         """The greatest low and the least high bound of all probe rows, of which there is one. Cost: O(n), once."""
         return self.low.max(), self.high.min()
 
+    def rows(self, part: slice) -> Interval:
+        """The intervals of some of the probe rows. Cost: O(1)."""
+        return Interval(self.low[part], self.high[part], self.negated)
+
     def __len__(self) -> int:
         return len(self.low)
 
@@ -118,6 +122,10 @@ class Live:
     def everything(cls, probes: int) -> Live:
         """All positions, for each of `probes` rows. Cost: O(probes)."""
         return cls(np.zeros(probes, np.int64), np.full(probes, EVERYWHERE, np.int64))
+
+    def rows(self, part: slice) -> Live:
+        """The live ranges of some of the probe rows. Cost: O(1)."""
+        return Live(self.first[part], self.end[part])
 
     def __len__(self) -> int:
         return len(self.first)

@@ -58,7 +58,7 @@ class LinearScan(WindowIndex):
         """Cost: O(rows held)."""
         if self._columns:
             gone = min(max(below - self._first, 0), len(self._columns[0]))
-            self._columns = [Keys(k.values[gone:], k.mask()[gone:]) for k in self._columns]
+            self._columns = [Keys(k.values[gone:].copy(), k.mask()[gone:].copy()) for k in self._columns]
             self._first += gone
 
     def snapshot(self) -> dict[str, np.ndarray]:

@@ -1,7 +1,7 @@
-"""The two ways through a permutation: scan along it, or walk it with a bit array (IE-Join).
+"""The two ways through a permutation: scan along it, or walk it with a bit array (IE-Join); and counting by a scan.
 
-Both take rank ranges of the two indexed dimensions per probe row, produce a probe row's candidates
-in a scratch array, let `row_filter` reduce and order them, and append what is left. All memory comes
+All take rank ranges of the two indexed dimensions per probe row, produce a probe row's candidates
+in a scratch array, let `row_filter` reduce and `row_order` order them, and append what is left. All memory comes
 from the caller, fresh for each call, because several threads may probe a segment at once; and from
 NumPy, which asks for huge pages where Numba does not.
 """
@@ -12,7 +12,8 @@ import numpy as np
 
 from indexes.bit_array import clear_bit, level_starts, scan_bits, set_bit
 from indexes.compiled import kernel
-from indexes.row_filter import keep_between, keep_ranked, sort_rows
+from indexes.row_filter import keep_between, keep_ranked
+from indexes.row_order import order_rows
 
 ALL_LIVE, SOME_LIVE, NONE_LIVE = 0, 1, 2
 
@@ -70,6 +71,83 @@ def count_in_scan(
 
 
 @kernel
+def count_scanned(
+    order: np.ndarray,
+    partner: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    partner_a: np.ndarray,
+    partner_b: np.ndarray,
+    windowed: bool,
+    live_low: np.ndarray,
+    live_high: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Per probe row, the number of live rows of ranks [a, b) whose partner is in [partner_a, partner_b).
+
+    Cost: O(sum of widths), about 0.3 ns each.
+    """
+    for i in range(a.size):
+        low = partner_a[i]
+        width = np.uint32(max(partner_b[i] - low, 0))
+        begin, end = np.uint64(a[i]), np.uint64(max(a[i], b[i]))
+        total = np.int64(0)
+        if windowed:
+            first = live_low[i]
+            live = np.uint32(max(live_high[i] - first, 0))
+            for j in range(begin, end):
+                inside = np.uint32(partner[j] - low) < width
+                total += np.int64(inside & (np.uint32(order[j] - first) < live))
+        else:
+            for j in range(begin, end):
+                total += np.int64(np.uint32(partner[j] - low) < width)
+        counts[i] = total
+
+
+@kernel
+def _count_rows(
+    ranks: np.ndarray, other_ranks: np.ndarray, first: int, end: int, a: int, b: int, other_a: int, other_b: int
+) -> np.int64:
+    """How many of the rows [first, end) have ranks in both ranges. Cost: O(rows)."""
+    width, other_width = np.uint32(max(b - a, 0)), np.uint32(max(other_b - other_a, 0))
+    total = np.int64(0)
+    for row in range(np.uint64(first), np.uint64(end)):
+        inside = np.uint32(ranks[row] - a) < width
+        other_inside = np.uint32(other_ranks[row] - other_a) < other_width
+        total += np.int64(inside & other_inside)
+    return total
+
+
+@kernel
+def count_live(
+    counts: np.ndarray,
+    ranks: np.ndarray,
+    other_ranks: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    other_a: np.ndarray,
+    other_b: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+) -> None:
+    """Turn the counts of all of a block's rows into those of the live ones, by a look at the rows of either kind.
+
+    Cost: O(the lesser of live and dead rows) per probe row, about 0.3 ns each.
+    """
+    rows = ranks.size
+    for i in range(counts.size):
+        live = max(high[i] - low[i], 0)
+        if live == rows or counts[i] == 0:
+            continue
+        bounds = (a[i], b[i], other_a[i], other_b[i])
+        if live + live <= rows:
+            counts[i] = _count_rows(ranks, other_ranks, low[i], low[i] + live, *bounds)
+        else:
+            counts[i] -= _count_rows(ranks, other_ranks, 0, low[i], *bounds)
+            counts[i] -= _count_rows(ranks, other_ranks, high[i], rows, *bounds)
+
+
+@kernel
 def walk_length(order: np.ndarray, a: np.ndarray, b: np.ndarray) -> int:
     """How many ranks the bit array's range [A, B) passes over when probe rows come in `order`."""
     at_a = 0
@@ -87,7 +165,7 @@ def walk_length(order: np.ndarray, a: np.ndarray, b: np.ndarray) -> int:
 
 
 @kernel
-def _settle(
+def settle(
     rows: np.ndarray,
     count: np.uint64,
     i: int,
@@ -111,7 +189,7 @@ def _settle(
         if count > np.uint64(0):
             count = keep_ranked(rows, count, ranks[other_dimensions[k]], other_a[k, i], other_b[k, i], other_negated[k])
     if ordered and count > np.uint64(1):
-        sort_rows(rows, count, words, level1, level2)
+        order_rows(rows, count, words, level1, level2)
     return count
 
 
@@ -167,7 +245,7 @@ def scan_permutation(
                     scratch[j - begin] = order[j]
                 count = stop - begin
             if count > np.uint64(0):
-                count = _settle(
+                count = settle(
                     scratch, count, i, windowed, live_low, live_high, ranks, other_dimensions,
                     other_a, other_b, other_negated, ordered, words, level1, level2,
                 )  # fmt: skip
@@ -249,7 +327,7 @@ def walk_permutation(
         if count > np.uint64(0):
             for k in range(count):
                 scratch[k] = partner_order[np.uint64(scratch[k])]
-            count = _settle(
+            count = settle(
                 scratch, count, i, windowed, live_low, live_high, ranks, other_dimensions,
                 other_a, other_b, other_negated, ordered, words, row_level1, row_level2,
             )  # fmt: skip

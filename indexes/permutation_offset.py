@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 
 import numpy as np
 
 from indexes.columns import EVERYWHERE, Interval, Live, Matches, frozen
+from indexes.pair_trees import PairTrees
 from indexes.permutation import NOTHING, Envelope, Permutation, ranks_of
+from indexes.permutation_costs import COPY_COST, LOOK_COST, SCAN_COST, Strategy, cheapest_without_tree, reach
 from indexes.permutation_kernels import (
     NONE_LIVE,
     SOME_LIVE,
     count_in_scan,
+    count_live,
+    count_scanned,
     live_rows,
     survey,
-    walk_length,
 )
-from indexes.permutation_search import Candidates, Ranges, RowFilter, scan, walk, walk_sequence
+from indexes.permutation_search import (
+    NO_DIMENSIONS,
+    Candidates,
+    Listing,
+    Ranges,
+    RowFilter,
+    listing,
+    scan,
+    walk,
+    walk_sequence,
+    written,
+)
 from indexes.sorted_run import SortedRun
-
-SCAN_COST, STEP_COST, WORD_COST, FOUND_COST, TURN_COST = 0.6, 2.0, 2.0, 2.5, 50.0
-"""Nanoseconds per rank scanned, per step of a walk, per word of bits it looks at, per match it finds
-and gathers, and per probe row. Only their ratios matter."""
 
 SHORT_SCAN = 48
 """Mean width up to which scanning is taken without looking further: the rest costs as much."""
 
 SAMPLES = 16
 
+ROWS = -1
+"""In place of a dimension: the rows of the block in order."""
+
+COUNTED_AT_ONCE = 1 << 22
+"""Matches made at a time where they are only counted."""
+
 RETRY_SHORT = 64
 """Batches for which the short way is left alone after it turned out to be long."""
-
-
-class Strategy(Enum):
-    """How the two indexed dimensions, narrowest first, are matched."""
-
-    SCAN = "scan"  # scan the first one's permutation, checking the second's range
-    SCAN_INVERSE = "scan inverse"  # scan the second one's permutation, checking the first's range
-    WALK = "walk"  # bit array over the second, its range following the first: IE-Join
-    WALK_INVERSE = "walk inverse"  # bit array over the first, its range following the second
 
 
 class PermutationOffsetJoin:
@@ -50,15 +56,20 @@ class PermutationOffsetJoin:
     are not known beforehand, and a batched search for their bounds costs 30 ns. A range of either
     dimension first narrows the other through an `Envelope`. What is left is mostly so short that
     scanning the permutation beats any bit array; the bit array is for the rest, and there it serves
-    a whole batch in one walk instead of being filled for each tuple. There may be any number of
-    dimensions: the two narrowest are indexed, the others filter by rank.
+    a whole batch in one walk instead of being filled for each tuple. Dense answers come from a
+    `MergeSortTree`, at the cost of copying them, and counts from a `WaveletTree` without any; both
+    are made when they pay (`PairTrees`). There may be any number of dimensions: the two narrowest
+    are indexed, the others filter by rank.
 
     Immutable but for caches that are filled in when first needed; any number of threads may probe
     at once (two may fill the same cache, with the same content).
     """
 
-    def __init__(self, first_position: int, runs: Sequence[SortedRun]) -> None:
-        """Cost: O(1); permutations are made when first needed, O(n) each."""
+    def __init__(self, first_position: int, runs: Sequence[SortedRun], *, trees: bool = True) -> None:
+        """`trees=False` leaves the trees out, for the paper's ways alone.
+
+        Cost: O(1); permutations are made when first needed, O(n) each, trees when they pay.
+        """
         assert runs
         assert first_position >= 0
         assert all(run.rows == runs[0].rows for run in runs), "runs of one block"
@@ -71,6 +82,8 @@ class PermutationOffsetJoin:
         self._short_fields: dict[tuple[bool, bool], tuple[int, ...]] = {}
         self._short_arrays: tuple[np.ndarray, ...] = ()
         self._envelopes: dict[tuple[int, int], tuple[bool, bool, Envelope]] = {}
+        self._grows_trees = trees
+        self._trees: dict[tuple[int, int], PairTrees] = {}
 
     @property
     def end_position(self) -> int:
@@ -84,6 +97,7 @@ class PermutationOffsetJoin:
             + (0 if self._ranks is None else self._ranks.nbytes)
             + sum(permutation.nbytes for permutation in list(self._permutations.values()))
             + sum(entry[2].nbytes for entry in list(self._envelopes.values()))
+            + sum(trees.nbytes for trees in list(self._trees.values()))
         )
 
     def probe(self, intervals: Sequence[Interval], live: Live, *, ordered: bool = True) -> Matches:
@@ -96,6 +110,13 @@ class PermutationOffsetJoin:
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | None:
         """As `probe`, but None as soon as there are more than `limit` matches: split the batch."""
+        answer = self.answer_within(limit, intervals, live, ordered=ordered)
+        return None if answer is None else written([answer])
+
+    def answer_within(
+        self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
+    ) -> Matches | Listing | None:
+        """As `probe_within`, but matches that a tree has lying ready are not written yet; `written` does that."""
         if not len(live):
             return Matches.empty(0)
         negated = [interval.negated for interval in intervals]
@@ -107,6 +128,30 @@ class PermutationOffsetJoin:
             return Matches.empty(len(live))
         windowed = liveness == SOME_LIVE
         return self._match(self.ranges(intervals), negated, windowed, low, high, ordered, limit, None)
+
+    def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
+        """The number of matches of each probe row.
+
+        Cost: O(log n) per probe row for one or two dimensions, none of them negated, however many match. Live ranges
+        that cut the block cost, with two dimensions, as much again as reading the fewer of the live and the dead rows,
+        or the narrowed range. Else as `probe`, a part of the batch at a time.
+        """
+        counts = np.zeros(len(live), np.int64)
+        if not len(live):
+            return counts
+        low, high, liveness = self._live_rows(live)
+        if liveness == NONE_LIVE:
+            return counts
+        windowed = liveness == SOME_LIVE
+        if len(intervals) > 2 or any(one.negated for one in intervals) or not self._grows_trees:
+            return self._count_by_probing(intervals, live)
+        sides = self.ranges(intervals)
+        if len(intervals) == 2:
+            return self._count_pair(sides, windowed, low, high)
+        if windowed:
+            return self._count_rows_within(sides[0], low, high)
+        np.subtract(sides[0][1], sides[0][0], out=counts)
+        return counts
 
     @property
     def suits_short(self) -> bool:
@@ -174,7 +219,8 @@ class PermutationOffsetJoin:
         if liveness == NONE_LIVE:
             return Matches.empty(len(live))
         sides = [(frozen(a, np.int32), frozen(b, np.int32)) for a, b in ranges]
-        return self._match(sides, negated, liveness == SOME_LIVE, low, high, ordered, limit, _strategy)
+        answer = self._match(sides, negated, liveness == SOME_LIVE, low, high, ordered, limit, _strategy)
+        return None if answer is None else written([answer])
 
     def _live_rows(self, live: Live) -> tuple[np.ndarray, np.ndarray, int]:
         """Each probe row's live rows of this block [low, high), and whether those are any or all."""
@@ -192,7 +238,7 @@ class PermutationOffsetJoin:
         ordered: bool,
         limit: int,
         forced: Strategy | None,
-    ) -> Matches | None:
+    ) -> Matches | Listing | None:
         positive = [d for d, inverse in enumerate(negated) if not inverse]
         if len(positive) > 2:
             widths = {d: survey(*sides[d])[0] for d in positive}
@@ -223,13 +269,15 @@ class PermutationOffsetJoin:
 
     def _match_pair(
         self, first: int, second: int, sides: list[Ranges], keep: RowFilter, limit: int, forced: Strategy | None
-    ) -> Matches | None:
+    ) -> Matches | Listing | None:
         """Two dimensions' ranges through their permutation, and the filters."""
         probes = len(keep.live_low)
+        if forced is Strategy.TREE or (forced is None and self._tree_suits(first, second, sides)):
+            return self._list(first, second, sides, keep, limit)
         narrow: dict[int, Ranges] = {}
         width: dict[int, int] = {}
         narrow[first], width[first] = self._narrow(second, first, sides)
-        strategy = forced or Strategy.SCAN
+        strategy = Strategy.SCAN
         found = width[first]
         if forced or width[first] > SHORT_SCAN * probes:
             narrow[second], width[second] = self._narrow(first, second, sides)
@@ -238,6 +286,8 @@ class PermutationOffsetJoin:
             samples = min(SAMPLES, probes)
             found = count_in_scan(partner, *narrow[along], *narrow[across], samples) * probes // samples
             strategy = forced or self._cheapest(first, second, sides, width, found)
+            if strategy is Strategy.TREE:
+                return self._list(first, second, sides, keep, limit)
         walks = strategy in (Strategy.WALK, Strategy.WALK_INVERSE)
         along, across = (first, second) if strategy in (Strategy.SCAN, Strategy.WALK) else (second, first)
         source = Candidates(
@@ -255,24 +305,103 @@ class PermutationOffsetJoin:
             return walk(source, walk_sequence(source.ranges), keep, expected, limit)
         return scan(source, keep, expected, limit)
 
+    def _list(
+        self, first: int, second: int, sides: list[Ranges], keep: RowFilter, limit: int
+    ) -> Matches | Listing | None:
+        """Two dimensions' ranges through the merge-sort tree, and the filters."""
+        values, positions = sorted((first, second))
+        tree = self._pair_trees(values, positions).listing()
+        return listing(tree, sides[values], sides[positions], self.rows, self.first_position, keep, limit)
+
+    def _tree_suits(self, first: int, second: int, sides: list[Ranges]) -> bool:
+        """Whether there is a tree that lists, and it is cheaper than a scan for a few probe rows, evenly spaced.
+
+        To narrow the ranges of all, which a tree does not need, can cost as much as the tree.
+        """
+        values, positions = sorted((first, second))
+        trees = self._trees.get((values, positions))
+        if trees is None or not trees.lists:
+            return False
+        probes = len(sides[first][0])
+        samples = min(SAMPLES, probes)
+        chosen = np.arange(samples) * probes // samples
+        few = [(frozen(a[chosen]), frozen(b[chosen])) for a, b in sides]
+        ends = sum(self._closed_ends(values, few[values]))
+        width = min(self._narrow(second, first, few)[1], self._narrow(first, second, few)[1])
+        return (
+            trees.list_cost(ends) * samples < SCAN_COST * width + reach(self.rows) * samples
+            and width > SHORT_SCAN * samples
+        )
+
     def _cheapest(self, first: int, second: int, sides: list[Ranges], width: dict[int, int], found: int) -> Strategy:
         """The strategy of least estimated cost, given the narrowed widths and the likely matches."""
         probes = len(sides[first][0])
-        costs = {Strategy.SCAN: SCAN_COST * width[first], Strategy.SCAN_INVERSE: SCAN_COST * width[second]}
-        for strategy, along, across in ((Strategy.WALK, first, second), (Strategy.WALK_INVERSE, second, first)):
-            words = min(width[across] // 64, found)
-            cost = TURN_COST * probes + WORD_COST * words + FOUND_COST * found
-            # Any walk spans all ranges once; only if that is no objection are the probe rows sorted.
-            _, least_a, greatest_a, least_b, greatest_b = survey(*sides[along])
-            span = greatest_a - least_a + greatest_b - least_b
-            if cost + STEP_COST * span < min(costs.values()):
-                costs[strategy] = cost + STEP_COST * walk_length(walk_sequence(sides[along]), *sides[along])
-        return min(costs, key=lambda strategy: costs[strategy])
+        strategy, cost = cheapest_without_tree(first, second, sides, width, found, reach(self.rows))
+        if not self._grows_trees:
+            return strategy
+        values, positions = sorted((first, second))
+        trees = self._pair_trees(values, positions)
+        ends = sum(self._closed_ends(values, sides[values]))
+        saving = cost - trees.list_cost(ends) * probes - COPY_COST * found
+        return Strategy.TREE if trees.worth_listing(saving) else strategy
+
+    def _closed_ends(self, dimension: int, ranges: Ranges) -> tuple[bool, bool]:
+        """Whether any probe row's range leaves out the first ranks, and whether any the last."""
+        _, _, greatest_a, least_b, _ = survey(*ranges)
+        return greatest_a > 0, least_b < len(self.runs[dimension])
+
+    def _count_pair(self, sides: list[Ranges], windowed: bool, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Count by the tree or, if that is cheaper, by a scan of the narrowed ranges."""
+        trees = self._pair_trees(0, 1)
+        if trees.counts and not windowed:
+            # A scan may be a little cheaper still, but to find that out is not.
+            return trees.counting().count(sides[0], sides[1])
+        ends = [sum(self._closed_ends(d, sides[d])) for d in range(2)]
+        tree_cost = trees.count_cost(ends[0] * ends[1]) * len(low)
+        if windowed:
+            live = np.maximum(high - low, 0)
+            tree_cost += LOOK_COST * float(np.minimum(live, self.rows - live).sum())
+        narrow, width = self._narrow(1, 0, sides)
+        scan_cost = LOOK_COST * width + reach(self.rows) * len(low)
+        if trees.worth_counting(scan_cost - tree_cost):
+            counts = trees.counting().count(sides[0], sides[1])
+            if windowed:
+                ranks = self._all_ranks()
+                count_live(counts, ranks[0], ranks[1], *sides[0], *sides[1], low, high)
+        else:
+            counts = np.empty(len(low), np.int64)
+            partner = self._permutation(0, 1).partner
+            count_scanned(self.runs[0].order, partner, *narrow, *sides[1], windowed, low, high, counts)
+        return counts
+
+    def _count_rows_within(self, ranges: Ranges, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """One dimension's range, cut by the live rows: they are a range too, of what takes the second one's part."""
+        live = frozen(low), frozen(np.maximum(low, high))
+        trees = self._pair_trees(ROWS, 0)
+        tree_cost = trees.count_cost(2 * sum(self._closed_ends(0, ranges))) * len(low)
+        if trees.worth_counting(LOOK_COST * survey(*ranges)[0] + reach(self.rows) * len(low) - tree_cost):
+            return trees.counting().count(live, ranges)
+        counts = np.empty(len(low), np.int64)
+        order = self.runs[0].order
+        count_scanned(order, order, *ranges, *live, False, low, high, counts)
+        return counts
+
+    def _count_by_probing(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
+        """Count what a probe finds, with half the batch at a time as long as that is too much."""
+        limit = COUNTED_AT_ONCE if len(live) > 1 else EVERYWHERE
+        matches = self.probe_within(limit, intervals, live, ordered=False)
+        if matches is not None:
+            return matches.counts()
+        middle = len(live) // 2
+        parts = slice(0, middle), slice(middle, len(live))
+        return np.concatenate(
+            [self._count_by_probing([one.rows(part) for one in intervals], live.rows(part)) for part in parts]
+        )
 
     def _narrow(self, source: int, target: int, sides: list[Ranges]) -> tuple[Ranges, int]:
         """The target's ranges narrowed by what the source's ranges allow."""
-        _, _, greatest_a, least_b, _ = survey(*sides[source])
-        envelope = self._envelope(source, target, least_b < len(self.runs[source]), greatest_a > 0)
+        since, until = self._closed_ends(source, sides[source])
+        envelope = self._envelope(source, target, until, since)
         return envelope.narrow(sides[source], sides[target])
 
     def _other_dimensions(
@@ -281,15 +410,20 @@ class PermutationOffsetJoin:
         """The dimensions that only filter, as the fields of a `RowFilter`."""
         if not others:
             return NO_DIMENSIONS
-        if self._ranks is None:
-            self._ranks = frozen(np.stack([ranks_of(run) for run in self.runs]))
         return (
-            self._ranks,
+            self._all_ranks(),
             frozen(np.array(others, np.int64)),
             frozen(np.stack([sides[d][0] for d in others])),
             frozen(np.stack([sides[d][1] for d in others])),
             frozen(np.array([negated[d] for d in others], np.bool_)),
         )
+
+    def _all_ranks(self) -> np.ndarray:
+        """Every dimension's ranks by row."""
+        ranks = self._ranks
+        if ranks is None:
+            ranks = self._ranks = frozen(np.stack([ranks_of(run) for run in self.runs]))
+        return ranks
 
     def _rank(self, dimension: int) -> np.ndarray:
         """A dimension's ranks by row; only kept if some dimension filters by them."""
@@ -306,6 +440,18 @@ class PermutationOffsetJoin:
             permutation = Permutation.between(self.runs[along], self._rank(across))
             self._permutations[along, across] = permutation
         return permutation
+
+    def _pair_trees(self, values: int, positions: int) -> PairTrees:
+        """The trees of two dimensions, or of the rows themselves and one dimension; a lesser one gives the values."""
+        trees = self._trees.get((values, positions))
+        if trees is None:
+            if values == ROWS:
+                order = self.runs[positions].order
+                trees = PairTrees(Permutation(order, order), self.rows)
+            else:
+                trees = PairTrees(self._permutation(positions, values), len(self.runs[values]))
+            trees = self._trees.setdefault((values, positions), trees)
+        return trees
 
     def _envelope(self, source: int, target: int, until: bool, since: bool) -> Envelope:
         has_until, has_since, envelope = self._envelopes.get((source, target), (False, False, NO_ENVELOPE))
@@ -347,14 +493,8 @@ class PermutationOffsetJoin:
             fresh = Envelope.of(self._permutation(source, target).partner, until, since)
             assert (fresh.highest_until == envelope.highest_until).all()
             assert (fresh.lowest_from == envelope.lowest_from).all()
+        for trees in self._trees.values():
+            trees.check_invariants()
 
 
-NO_RANKS = frozen(np.empty((0, 0), np.int32))
-NO_DIMENSIONS = (
-    NO_RANKS,
-    frozen(np.empty(0, np.int64)),
-    NO_RANKS,
-    NO_RANKS,
-    frozen(np.empty(0, np.bool_)),
-)
 NO_ENVELOPE = Envelope(NOTHING, NOTHING, NOTHING, NOTHING)

@@ -80,7 +80,9 @@ class SortedRun:
             i = sizes.index(min(sizes))
             left, right = parts[i], parts[i + 1]
             assert left.rows + right.rows < 2**30, "ranks are 32-bit"
-            keys, order = _merge(left.keys, left.order, right.keys, right.order, left.rows)
+            keys = np.empty(len(left) + len(right), left.keys.dtype)
+            order = np.empty(len(keys), np.int32)
+            _merge(left.keys, left.order, right.keys, right.order, left.rows, keys, order)
             parts[i : i + 2] = [cls(keys, order, left.rows + right.rows)]
         return parts[0]
 
@@ -125,11 +127,11 @@ def _merge(
     right_keys: np.ndarray,
     right_order: np.ndarray,
     shift: int,
-) -> tuple[np.ndarray, np.ndarray]:
+    keys: np.ndarray,
+    order: np.ndarray,
+) -> None:
     """Two-way merge; on equal keys the left goes first because its rows are the earlier ones."""
     lefts, rights = np.uint64(left_keys.size), np.uint64(right_keys.size)
-    keys = np.empty(left_keys.size + right_keys.size, left_keys.dtype)
-    order = np.empty(keys.size, np.int32)
     one = np.uint64(1)
     i = np.uint64(0)
     j = np.uint64(0)
@@ -152,7 +154,6 @@ def _merge(
         order[k] = right_order[j] + shift
         j += one
         k += one
-    return keys, order
 
 
 @kernel

@@ -11,7 +11,7 @@ def inner() -> int:
     return {answer}
 """
 OUTER = """
-from inner import inner
+from parts.inner import inner
 from indexes.compiled import kernel
 
 @kernel
@@ -28,12 +28,16 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_changes(tmp_path: Path
     def run() -> str:
         environment = {**os.environ, "PYTHONPATH": f"{repository}", "PYTHONDONTWRITEBYTECODE": "1"}
         environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
-        command = [sys.executable, "outer.py"]
+        command = [sys.executable, "-m", "parts.outer"]
         return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True).strip()
 
-    (tmp_path / "outer.py").write_text(OUTER)
-    (tmp_path / "inner.py").write_text(INNER.format(answer=1))
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / "outer.py").write_text(OUTER)
+    (parts / "inner.py").write_text(INNER.format(answer=1))
     assert run() == "1 0"
     assert run() == "1 1"
-    (tmp_path / "inner.py").write_text(INNER.format(answer=2))
+    (parts / "unrelated.py").write_text("NUMBER = 1")
+    assert run() == "1 1"
+    (parts / "inner.py").write_text(INNER.format(answer=2))
     assert run() == "2 0"

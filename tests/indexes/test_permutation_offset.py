@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes import Interval, Keys, LinearScan, Live, Matches, PermutationOffsetJoin, SortedRun
-from indexes.permutation_offset import Strategy
+from indexes.permutation_costs import Strategy
+from indexes.permutation_offset import ROWS
 from indexes.permutation_search import walk
 from tests.indexes.generated import assert_same, dtypes, intervals, keys, live, seeds, thorough
 
@@ -64,7 +65,10 @@ def test_every_strategy_finds_what_a_linear_scan_finds(
         index.check_invariants()
         assert found is not None
         assert_same(found if ordered else found.sorted_by_position(), expected)
+    for _ in range(2):
+        np.testing.assert_array_equal(index.count(bounds, alive), expected.counts())
     restored = PermutationOffsetJoin.restore(index.snapshot())
+    np.testing.assert_array_equal(restored.count(bounds, alive), expected.counts())
     assert_same(restored.probe(bounds, alive), expected)
 
 
@@ -162,3 +166,82 @@ def test_wide_ranges_that_share_little_are_walked(monkeypatch: pytest.MonkeyPatc
     found = index.probe(bounds, Live.everything(3000))
     assert walks
     assert_same(found, reference(0, columns).probe(bounds, Live.everything(3000)))
+
+
+def test_a_tree_is_made_when_it_would_have_saved_what_it_costs() -> None:
+    columns = [Keys(column) for column in correlated(20_000, 500.0, 14)]
+    index = segment(0, columns)
+    bounds = less_power_more_cooling(4, 500.0, 15)
+    alive = Live.everything(4)
+    expected = reference(0, columns).probe(bounds, alive)
+    trees = index._pair_trees(0, 1)
+    sizes = []
+    for _ in range(200):
+        assert_same(index.probe(bounds, alive), expected)
+        sizes.append(index.nbytes)
+    assert trees.nbytes
+    grown = sizes.index(sizes[-1])
+    assert 2 < grown < 150
+    assert sizes[-1] - sizes[0] == trees.nbytes
+
+
+def test_counts_come_from_a_tree_once_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [Keys(column) for column in correlated(20_000, 500.0, 16)]
+    index = segment(0, columns)
+    bounds = less_power_more_cooling(300, 500.0, 17)
+    alive = Live.everything(300)
+    expected = reference(0, columns).probe(bounds, alive).counts()
+    np.testing.assert_array_equal(index.count(bounds, alive), expected)
+    assert index._pair_trees(0, 1).counts
+    monkeypatch.setattr("indexes.permutation_offset.count_scanned", None)
+    np.testing.assert_array_equal(index.count(bounds, alive), expected)
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_counts_leave_out_what_is_not_live(tree: bool) -> None:
+    columns = [Keys(column) for column in correlated(4000, 500.0, 18)]
+    index = segment(7, columns)
+    bounds = less_power_more_cooling(300, 500.0, 19)
+    if tree:
+        index._pair_trees(0, 1).counting()
+    rng = np.random.default_rng(20)
+    near = Live(rng.integers(0, 40, 300), 4007 - rng.integers(0, 40, 300))
+    for alive in (near, live(rng, 0, 4007, 300), Live(np.full(300, 3000), np.full(300, 3010))):
+        expected = reference(7, columns).probe(bounds, alive).counts()
+        np.testing.assert_array_equal(index.count(bounds, alive), expected)
+
+
+@pytest.mark.parametrize("alive", [Live.everything(50), Live(np.arange(50), np.arange(50) + 900)])
+@pytest.mark.parametrize("tree", [False, True])
+def test_one_dimension_is_counted_within_any_live_range(alive: Live, tree: bool) -> None:
+    rng = np.random.default_rng(21)
+    columns = [keys(rng, np.int64, 1000)]
+    low, high = np.sort(rng.integers(-5, 105, (2, 50)), axis=0)
+    expected = reference(0, columns).probe([Interval(low, high)], alive).counts()
+    index = segment(0, columns)
+    if tree:
+        index._pair_trees(ROWS, 0).worth_counting(1e12)
+    np.testing.assert_array_equal(index.count([Interval(low, high)], alive), expected)
+
+
+def test_counting_by_probing_takes_a_part_of_the_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexes.permutation_offset.COUNTED_AT_ONCE", 500)
+    columns = [Keys(column) for column in correlated(1000, 500.0, 22)]
+    power, cool = less_power_more_cooling(40, 500.0, 23)
+    bounds = [power, Interval(cool.low, cool.high, negated=True)]
+    alive = Live.everything(40)
+    expected = reference(0, columns).probe(bounds, alive).counts()
+    assert expected.max() > 500
+    np.testing.assert_array_equal(segment(0, columns).count(bounds, alive), expected)
+
+
+def test_many_rows_in_order_come_from_a_large_segment() -> None:
+    columns = [Keys(column) for column in correlated(300_000, 30.0, 24)]
+    bounds = less_power_more_cooling(20, 30.0, 25)
+    index = segment(0, columns)
+    alive = Live.everything(20)
+    ranges = index.ranges(bounds)
+    expected = reference(0, columns).probe(bounds, alive)
+    assert len(expected.positions) > 20_000
+    for strategy in (Strategy.SCAN, Strategy.TREE):
+        assert_same(index.match(ranges, [False, False], alive, _strategy=strategy), expected)

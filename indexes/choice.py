@@ -1,0 +1,114 @@
+"""Which index for which join: rules from the papers and from measurement, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes.columns import Interval, Keys
+from indexes.ordered_integers import ordered_integers
+
+FEW_ROWS = 256
+"""Window up to which comparing with every row is as cheap as any structure."""
+
+DENSE = 64.0
+"""Matches per row from which two inequalities are better answered in proportion to the answer."""
+
+DRIFT = 0.2
+"""Greatest distance between the distributions of earlier and later keys that still counts as none."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a join asks of one side's window, in dimensions of each kind, and how much comes at once.
+
+    equalities: dimensions that ask for a point.
+    ranges:     dimensions that ask for an interval or a half-line.
+    negations:  dimensions that ask for everything but an interval; no index helps with these.
+    counting:   only the number of matches is wanted.
+    threads:    several threads insert into and probe one index at the same time.
+    """
+
+    equalities: int = 0
+    ranges: int = 0
+    negations: int = 0
+    window: int = 1 << 20
+    batch: int = 1024
+    counting: bool = False
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a sample showed; the defaults are what is assumed without one.
+
+    matches:     rows that a probe row meets in the window, on average.
+    most_common: the share of rows that have the most common key.
+    drifting:    whether later keys are distributed differently from earlier ones.
+    """
+
+    matches: float | None = None
+    most_common: float = 0.0
+    drifting: bool = False
+
+    @classmethod
+    def of(cls, keys: Sequence[Keys], intervals: Sequence[Interval], window: int) -> Observed:
+        """From keys in the order of arrival and the intervals of some probe rows, a dimension each.
+
+        Drift is the greatest distance between the cumulated distributions of the first and of the second half.
+        Cost: O(keys * (probe rows + log keys)).
+        """
+        valid = np.logical_and.reduce([column.mask() for column in keys])
+        columns = [ordered_integers(column.values)[valid] for column in keys]
+        rows = len(columns[0])
+        if not rows or not len(intervals[0]):
+            return cls()
+        met = np.ones((len(intervals[0]), rows), np.bool_)
+        for column, interval in zip(columns, intervals, strict=True):
+            low, high = ordered_integers(interval.low), ordered_integers(interval.high)
+            met &= ((column >= low[:, None]) & (column <= high[:, None])) != interval.negated
+        _, counts = np.unique(columns[0], return_counts=True)
+        earlier, later = np.sort(columns[0][: rows // 2]), np.sort(columns[0][rows // 2 :])
+        shares = [np.searchsorted(half, columns[0], "right") / max(1, len(half)) for half in (earlier, later)]
+        drifting = rows >= 32 and float(np.abs(shares[0] - shares[1]).max()) > DRIFT + 1 / np.sqrt(rows)
+        return cls(float(met.mean()) * window, float(counts.max()) / rows, bool(drifting))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An index by its name in the catalogue, the dimension kind it is built on, and why."""
+
+    index: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.index}: {self.reason}"
+
+
+def choose(query: Query, observed: Observed | None = None) -> Choice:
+    """The index for a join, by rules that go from the special to the general. Cost: O(1)."""
+    observed = observed or Observed()
+    matches = observed.matches if observed.matches is not None else 0.0
+    if not query.equalities and not query.ranges:
+        return Choice("LinearScan", "nothing but '!=' is asked, so nearly every row matches and must be visited")
+    if query.window <= FEW_ROWS:
+        return Choice("LinearScan", f"a window of {query.window} rows is compared faster than searched")
+    if query.equalities and matches <= DENSE and not query.counting:
+        rest = "; the other conditions filter what it finds" if query.ranges or query.negations else ""
+        return Choice("HashIndex", f"an equality picks its rows in one step{rest}")
+    if query.equalities + query.ranges >= 2:
+        if query.counting and query.equalities + query.ranges == 2 and not query.negations:
+            return Choice("RangeTreeWindow", "two ranges are counted without visiting the matches")
+        if matches >= DENSE:
+            return Choice(
+                "RangeTreeWindow", f"about {matches:,.0f} matches per row: its cost follows the size of the answer"
+            )
+        return Choice("TieredRuns", "two ranges narrow each other through the permutation of a sorted block")
+    if query.threads > 1:
+        return Choice("PIMTree", f"{query.threads} threads insert and probe at once, each in a partition of its own")
+    if query.counting:
+        return Choice("BISort", "the matches of a range are a record of two numbers, so counting subtracts them")
+    drift = ", whatever way keys drift" if observed.drifting else ""
+    return Choice("IMTree", f"a range of one key: two searches per row, and rows leave in merges{drift}")

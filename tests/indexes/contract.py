@@ -1,0 +1,51 @@
+"""What every window index must do: agree with `LinearScan`, whatever happens to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from indexes import LinearScan, WindowIndex
+from tests.indexes.generated import assert_same, dtypes, intervals, keys, live
+
+STEPS = ("insert", "insert", "insert", "probe", "probe", "expire", "restore")
+
+Make = Callable[[int, int], WindowIndex]
+"""From the number of dimensions and the first position to an empty index."""
+
+
+def check_against_linear_scan(make: Make, seed: int, dimensions: int, steps: Sequence[str]) -> None:
+    """Take the same steps on a new index and on a linear scan, and compare all that can be seen."""
+    rng = np.random.default_rng(seed)
+    types = dtypes(rng, dimensions)
+    first = int(rng.choice([0, 5, 2**40]))
+    index, reference = make(dimensions, first), LinearScan(first)
+    end = below = first
+    for step in [*steps, "probe"]:
+        if step == "insert":
+            rows = int(rng.choice([0, 1, 1, 2, 7, 30]))
+            batch = [keys(rng, dtype, rows) for dtype in types]
+            index.insert(batch)
+            reference.insert(batch)
+            end += rows
+        elif step == "expire":
+            below = int(rng.integers(below, end + 1))
+            index.expire(below)
+            reference.expire(below)
+        elif step == "restore":
+            index = type(index).restore(index.snapshot())
+            reference = LinearScan.restore(reference.snapshot())
+        else:
+            probes = int(rng.choice([0, 1, 3, 40]))
+            bounds = intervals(rng, types, probes)
+            alive = live(rng, below, end, probes)
+            expected = reference.probe(bounds, alive)
+            assert_same(index.probe(bounds, alive), expected)
+            assert_same(index.probe(bounds, alive, ordered=False).sorted_by_position(), expected)
+            np.testing.assert_array_equal(index.count(bounds, alive), expected.counts())
+            total = len(expected.positions)
+            assert_same(index.probe_within(total, bounds, alive), expected)
+            if total:
+                assert index.probe_within(total - 1, bounds, alive) is None
+        index.check_invariants()

@@ -1,0 +1,74 @@
+"""The choice for each kind of join, and that a sample is read rightly."""
+
+import numpy as np
+import pytest
+
+from indexes import Interval, Keys
+from indexes.catalogue import CATALOGUE, make_index
+from indexes.choice import Choice, Observed, Query, choose
+
+CASES = [
+    (Query(negations=1), None, "LinearScan", "!="),
+    (Query(ranges=1, window=100), None, "LinearScan", "100 rows"),
+    (Query(equalities=1), None, "HashIndex", "equality"),
+    (Query(equalities=1, ranges=1), None, "HashIndex", "filter"),
+    (Query(equalities=1, ranges=1), Observed(matches=5000.0), "RangeTreeWindow", "5,000"),
+    (Query(ranges=2), None, "TieredRuns", "permutation"),
+    (Query(ranges=2), Observed(matches=10.0), "TieredRuns", "permutation"),
+    (Query(ranges=2), Observed(matches=5600.0), "RangeTreeWindow", "5,600"),
+    (Query(ranges=2, counting=True), None, "RangeTreeWindow", "counted"),
+    (Query(ranges=1, threads=2), None, "PIMTree", "2 threads"),
+    (Query(ranges=1, counting=True), None, "BISort", "record"),
+    (Query(ranges=1), None, "IMTree", "one key"),
+    (Query(ranges=1), Observed(drifting=True), "IMTree", "drift"),
+]
+
+
+@pytest.mark.parametrize(("query", "observed", "index", "because"), CASES)
+def test_each_kind_of_join_has_its_index_and_a_reason(
+    query: Query, observed: Observed | None, index: str, because: str
+) -> None:
+    choice = choose(query, observed)
+    assert choice.index == index
+    assert because in choice.reason
+    assert str(choice) == f"{index}: {choice.reason}"
+    dimensions = query.equalities + query.ranges + query.negations
+    made = make_index(choice.index, window=query.window, batch=query.batch, dimensions=dimensions)
+    made.insert([Keys(np.array([3, 1, 2]))] * dimensions)
+    made.check_invariants()
+
+
+def test_a_sample_tells_matches_skew_and_drift() -> None:
+    rng = np.random.default_rng(0)
+    uniform = Keys(rng.integers(0, 1000, 2000))
+    probes = rng.integers(100, 900, 100)
+    band = Interval(probes - 10, probes + 10)
+    observed = Observed.of([uniform], [band], 1_000_000)
+    assert observed.matches == pytest.approx(21_000, rel=0.1)
+    assert observed.most_common < 0.01
+    assert not observed.drifting
+    rising = Keys(np.sort(uniform.values))
+    assert Observed.of([rising], [band], 100).drifting
+    assert Observed.of([Keys(np.zeros(50, np.int64))], [band.rows(slice(1))], 100).most_common == 1.0
+
+
+def test_a_sample_counts_only_rows_that_can_match() -> None:
+    half = Keys(np.array([1, 1, 5, 5]), np.array([True, False, True, False]))
+    everything = Interval(np.array([0]), np.array([9]))
+    assert Observed.of([half, Keys(np.array([1.0, 1.0, 2.0, 2.0]))], [everything, Interval(np.array([1.0]), np.array([1.5]))], 8) == Observed(4.0, 0.5)  # noqa: E501
+    assert Observed.of([half], [everything.rows(slice(0))], 8) == Observed()
+
+
+def test_indexes_are_made_by_name() -> None:
+    for name in CATALOGUE:
+        made = make_index(name, window=100, batch=10, first_position=7)
+        made.insert([Keys(np.arange(5))])
+        made.check_invariants()
+    with pytest.raises(ValueError, match="no index called 'BTree'; there are LinearScan"):
+        make_index("BTree", window=10)
+    with pytest.raises(ValueError, match="IMTree: window must be a whole number of 1 or more, not 0"):
+        make_index("IMTree", window=0)
+
+
+def test_a_choice_reads_as_a_sentence() -> None:
+    assert str(Choice("A", "because")) == "A: because"
