@@ -14,8 +14,15 @@ import sys
 from pathlib import Path
 
 BENCHMARKS = {
+    "indexes": "benchmarks.indexes",
     "spo-q1": "benchmarks.spo_q1",
+    "engines": "benchmarks.engines",
+    "pan-join": "benchmarks.pan_join",
+    "pim-band": "benchmarks.pim_band",
     "ray-hop": "benchmarks.ray_hop",
+    "scale-band": "benchmarks.scale_band",
+    "scale-gate": "benchmarks.scale_gate",
+    "split-order": "benchmarks.split_order",
     "mutable-plans": "benchmarks.mutable_plans",
 }
 

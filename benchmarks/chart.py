@@ -21,16 +21,22 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Axis:
-    """What is measured along an axis; `base` of a logarithmic one: 2 marks powers of two, 10 of ten."""
+    """What is measured along an axis; `base` of a logarithmic one: 2 marks powers of two, 10 of ten.
+
+    With `names`, the values 0, 1, 2, ... are called so.
+    """
 
     label: str
     base: int | None = None
+    names: tuple[str, ...] = ()
 
     def place(self, value: float) -> float:
         return math.log(value, self.base) if self.base else value
 
     def ticks(self, low: float, high: float) -> list[float]:
         """Round numbers between two places on the axis, as places."""
+        if self.names:
+            return [float(number) for number in range(len(self.names))]
         if self.base:
             step = max(1, math.ceil((high - low) / 8))
             return [float(t) for t in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1, step)]
@@ -40,6 +46,8 @@ class Axis:
         return [size * t for t in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)]
 
     def name(self, place: float) -> str:
+        if self.names:
+            return self.names[int(place)]
         if self.base == 2:
             return f"2^{place:.0f}"
         value = self.base**place if self.base else place

@@ -37,7 +37,7 @@ def run_join(
     left, right = (in_blocks(table, batch, parity).to_batches()[0] for parity, table in enumerate(tables))
     total = left.num_rows
     with join.launch(runtime or LocalRuntime(), sources={"R": ["R"], "S": ["S"]}) as running:
-        reader = _Reader(running)
+        reader = _Reader(running, join.engine.collector)
         reader.start()
         _send(running, left, right, batch, 0, prefill)
         reader.wait_for(2 * prefill - batch)  # the last micro-batch passes the gate when the next one comes
@@ -60,9 +60,10 @@ def _send(running: RunningJoin, left: pa.RecordBatch, right: pa.RecordBatch, bat
 class _Reader(threading.Thread):
     """Reads results as they come, as a user would, and keeps them."""
 
-    def __init__(self, running: RunningJoin) -> None:
+    def __init__(self, running: RunningJoin, collector: str) -> None:
         super().__init__(name="reader", daemon=True)
         self._running = running
+        self._collector = collector
         self._batches: list[pa.RecordBatch] = []
 
     def run(self) -> None:
@@ -73,8 +74,8 @@ class _Reader(threading.Thread):
         """Wait until the results of so many rows have been read."""
         while True:
             metrics = self._running.metrics()
-            if metrics.total("answered", "collector") >= rows:
-                sent = metrics.total("results", "collector")
+            if metrics.total("answered", self._collector) >= rows:
+                sent = metrics.total("results", self._collector)
                 if sum(batch.num_rows for batch in self._batches) >= sent:
                     return
             time.sleep(0.01)

@@ -227,7 +227,12 @@ def visit_tree(
     band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe, tree: TreeArrays
 ) -> tuple[int, int, int]:
     """`candidates.Visit` of a tree."""
-    bands = probe.row.size
+    # Fields of a tuple are counted references: taking them once keeps the counting out of the loops.
+    keys, held, band_row, highs, live_first, live_end = (
+        tree.keys, tree.positions, probe.row, probe.high, probe.first, probe.end,
+    )  # fmt: skip
+    alone = probe.others.shape[0] == 0
+    bands = band_row.size
     rows = np.uint64(tree.rows)
     one = np.uint64(1)
     places = np.empty(GROUP, np.int64)
@@ -235,13 +240,14 @@ def visit_tree(
         group = min(GROUP, bands - start)
         find_group(tree, probe.low, start, group, places)
         for k in range(group):
-            row = probe.row[start + k]
-            high = probe.high[start + k]
+            row = band_row[start + k]
+            high = highs[start + k]
+            first, end = live_first[row], live_end[row]
             before = used
             place = np.uint64(places[k])
-            while place < rows and tree.keys[place] <= high:
-                position = tree.positions[place]
-                if passes(probe, row, position):
+            while place < rows and keys[place] <= high:
+                position = held[place]
+                if (position >= first and position < end) if alone else passes(probe, row, position):
                     if used < positions.size:
                         positions[used] = position
                     used += 1

@@ -17,10 +17,8 @@ import numpy as np
 from indexes.columns import Interval, Live, Matches, frozen
 from indexes.compiled import kernel
 from indexes.ordered_integers import GREATEST, LEAST, ordered_integers
+from indexes.position_order import order_rows
 from indexes.radix_sort import sorted_with_order
-
-INSERTION = 32
-"""Matches of one probe row up to which sorting by insertion is the fastest."""
 
 KEPT_ROOM = 1 << 20
 """Matches for which each thread keeps room between its calls."""
@@ -157,23 +155,7 @@ def _by_row(
                 source += 1
             cursor[row[band]] = place
     if ordered:
-        for i in range(cursor.size):
-            sort_positions(target, offsets[i], offsets[i + 1])
-
-
-@kernel
-def sort_positions(positions: np.ndarray, begin: int, end: int) -> None:
-    """Sort positions[begin:end] in place."""
-    if end - begin > INSERTION:
-        positions[begin:end].sort()
-        return
-    for i in range(begin + 1, end):
-        position = positions[i]
-        j = i - 1
-        while j >= begin and positions[j] > position:
-            positions[j + 1] = positions[j]
-            j -= 1
-        positions[j + 1] = position
+        order_rows(target, offsets)
 
 
 def live_of(live: Live, below: int) -> tuple[np.ndarray, np.ndarray]:

@@ -111,4 +111,4 @@ def choose(query: Query, observed: Observed | None = None) -> Choice:
     if query.counting:
         return Choice("BISort", "the matches of a range are a record of two numbers, so counting subtracts them")
     drift = ", whatever way keys drift" if observed.drifting else ""
-    return Choice("IMTree", f"a range of one key: two searches per row, and rows leave in merges{drift}")
+    return Choice("LeveledTrees", f"a range of one key: sorted levels, merged in sequence and searched together{drift}")

@@ -13,11 +13,11 @@ from indexes.candidates import Probe, Visit
 from indexes.columns import frozen
 from indexes.key_index import KeyIndex, Parameter
 
-RECENT = 1 << 13
+RECENT = 1 << 14
 """Rows that a small B+-tree takes before they are merged: its nodes stay in the second-level cache."""
 
-GROWTH = 16
-"""How many times more a level holds than the one above it."""
+GROWTH = 8
+"""How many times more a level holds than the one above it: fewer levels to search, or fewer rows to move."""
 
 FANOUT = 64
 EMPTY = frozen(np.empty(0, np.int64))
@@ -29,15 +29,15 @@ class LeveledTrees(KeyIndex):
     IM-Tree (section 3.2 of PIM-Tree) has one small tree for new rows and one large one, and the small one
     has to grow with the window, or else the large one is rewritten for few rows. At 2^23 rows the small
     tree then misses the cache at each insert. Here the small tree keeps its size, and between it and the
-    large one stand `BreadthFirstTree`s that each hold `growth` times more: a row is merged about
-    growth / 2 times at each level, at 1.6 ns, and searched for once at each, in trees of which all but
+    large one stand `BreadthFirstTree`s that each hold `growth` times more, measured from the last one
+    upwards, so that it is rewritten for a `growth`-th of its rows whatever its size. A row is merged about
+    growth / 2 times at each level, in sequence, and searched for once at each, in trees of which all but
     the last are small. What has expired is left out at each merge. No parameter depends on the window, so
     it suits windows of time, whose rows are not known beforehand. It is beyond the papers.
 
-        recent 2, growth 2: levels hold up to 4, 8, 16, ... rows
-        insert 5 2          recent 2 5 is full, and goes down     2 5
-        insert 9 1 7        too many for recent, merged at once   -        1 2 5 7 9
-        insert 4            recent 4                              -        1 2 5 7 9
+        recent 2, growth 4, the last level holds 20 rows, so the one above it may hold 5
+        levels  3 rows  20 rows      insert 5 2: recent is full, and goes down    5 rows  20 rows
+        then    insert 9 1           6 do not fit, all go on to the last          -       26 rows
 
     Cost: a row inserted costs O(growth * log(window) / log(growth)) moves in all, in sequence; a band
     O(log window) at each of the O(log(window) / log(growth)) levels and O(1) for each row in it.
@@ -53,7 +53,7 @@ class LeveledTrees(KeyIndex):
         key: int = 0,
         first_position: int = 0,
     ) -> None:
-        """`recent` rows stay in a B+-tree of nodes of `fanout`; each level below holds `growth` times more."""
+        """Up to `recent` rows are in a B+-tree of nodes of `fanout`; each level below holds `growth` times more."""
         super().__init__(dimensions, key=key, first_position=first_position)
         if recent < 1 or growth < 2 or fanout < 3:
             raise ValueError(
@@ -67,6 +67,7 @@ class LeveledTrees(KeyIndex):
         self._recent_rows = 0
         self._levels: list[BreadthFirstTree] = []
         self._spares: list[BreadthFirstTree | None] = []
+        self._ends: list[int] = []  # no row of a level has this position or a later one
 
     def parameters(self) -> dict[str, Parameter]:
         return {"recent": self.recent, "growth": self.growth, "fanout": self.fanout}
@@ -98,33 +99,50 @@ class LeveledTrees(KeyIndex):
 
     def _settle(self, keys: np.ndarray, positions: np.ndarray) -> None:
         """Bring sorted rows to the first level that has room for them and for all above it."""
-        for number, level in enumerate(self._levels):
-            if len(level) + len(keys) <= self._room(number):
+        wanted = self._levels_for(len(self._levels[-1]) if self._levels else len(keys))
+        while len(self._levels) > wanted:
+            keys, positions = _merged(self._levels.pop(0).entries(), (keys, positions), self._below)
+            self._spares.pop(0)
+            self._ends.pop(0)
+        while len(self._levels) < wanted:
+            self._levels.insert(0, BreadthFirstTree.of(EMPTY, EMPTY))
+            self._spares.insert(0, None)
+            self._ends.insert(0, 0)
+        for number, room in enumerate(self._rooms()):
+            level = self._levels[number]
+            if len(level) + len(keys) <= room or number == len(self._levels) - 1:
                 self._levels[number] = level.merged(keys, positions, self._below, self._spares[number])
                 self._spares[number] = level
+                self._ends[number] = self.next_position
                 return
             if len(level):
                 keys, positions = _merged(level.entries(), (keys, positions), self._below)
                 # Kept for its arrays: the next rows of this level are written over them.
                 self._spares[number] = level
                 self._levels[number] = BreadthFirstTree.of(EMPTY, EMPTY)
-        while self._room(len(self._levels)) < len(keys):
-            self._levels.append(BreadthFirstTree.of(EMPTY, EMPTY))
-            self._spares.append(None)
-        self._levels.append(BreadthFirstTree.of(keys, positions))
-        self._spares.append(None)
 
-    def _room(self, number: int) -> int:
-        return self.recent * int(self.growth ** (number + 1))
+    def _levels_for(self, rows: int) -> int:
+        """How many levels there are when the last one holds `rows` rows."""
+        levels, room = 1, self.recent * self.growth**1.5
+        while rows > room:
+            levels, room = levels + 1, room * self.growth
+        return levels
+
+    def _rooms(self) -> list[int]:
+        """What each level may hold, in proportion to the last, which holds what there is."""
+        last = len(self._levels[-1])
+        return [last // self.growth**above for above in range(len(self._levels) - 1, -1, -1)]
 
     def _drop(self, below: int) -> None:
-        if below == self.next_position:
-            self._levels = []
-            self._spares = []
-            if self._recent_rows:
-                self._nodes.claims[:] = 0, -1, 0, -1
-                self._root = new_tree(self._nodes)
-                self._recent_rows = 0
+        """Let go of levels without a live row; the others lose theirs when they are merged."""
+        for number, end in enumerate(self._ends):
+            if end <= below and len(self._levels[number]):
+                self._levels[number] = BreadthFirstTree.of(EMPTY, EMPTY)
+                self._spares[number] = None
+        if below == self.next_position and self._recent_rows:
+            self._nodes.claims[:] = 0, -1, 0, -1
+            self._root = new_tree(self._nodes)
+            self._recent_rows = 0
 
     def _visits(self, probe: Probe) -> Sequence[Visit]:
         visits: list[Visit] = [level.visit for level in reversed(self._levels) if len(level)]
@@ -152,9 +170,10 @@ class LeveledTrees(KeyIndex):
         assert self._recent_rows < self.recent
         for number, level in enumerate(self._levels):
             level.check_invariants()
-            # No level holds more than it may, and none is written over while it is asked.
-            assert len(level) <= self._room(number)
+            # None is written over while it is asked.
             assert self._spares[number] is not level
+            # Its rows came before its end.
+            assert not len(level) or level.entries()[1].max() < self._ends[number]
 
 
 def _merged(

@@ -7,24 +7,35 @@ Follow the data by opening: join (the front door), gate, router, then the elemen
 mutable_element or predicate_element and logical_and_element, permutation_element, po_join_element), collector.
 """
 
-from operators.collector import Ordering
 from operators.engine import Engine
 from operators.errors import JoinError, PredicateError, QueryError, WindowError
 from operators.expressions import col, stream
+from operators.handshake_join import HandshakeJoin
+from operators.index_join import IndexJoin
 from operators.join import StreamJoin
+from operators.orderings import EveryK, Ordering
+from operators.pan_join import PanJoin
 from operators.running_join import RunningJoin
+from operators.scale_join import ScaleJoin
+from operators.split_join import SplitJoin
 from operators.spo_join import SPOJoin
 from operators.windows import CountWindow, TimeWindow
 
 __all__ = [
     "CountWindow",
     "Engine",
+    "EveryK",
+    "HandshakeJoin",
+    "IndexJoin",
     "JoinError",
     "Ordering",
+    "PanJoin",
     "PredicateError",
     "QueryError",
     "RunningJoin",
     "SPOJoin",
+    "ScaleJoin",
+    "SplitJoin",
     "StreamJoin",
     "TimeWindow",
     "WindowError",

@@ -1,7 +1,9 @@
-"""The collector: joins what the elements found into result rows, in result order.
+"""The collector: joins what the elements found into result rows, in the order that the user asked for.
 
 In: payload rows and limits from the router, matches from every element that answers probes. Each of them punctuates;
-what lies below the smallest punctuation is complete. An input that is ahead of the others is left waiting.
+what lies below the smallest punctuation is complete, and is sent in order. Where the ordering is strict or outer that
+is all, and an input that is ahead of the others is left waiting. Where it is weaker, the answers to rows of the group
+that is open go out as they come, as soon as the payload is there.
 Out: result rows, then the punctuation.
 """
 
@@ -10,21 +12,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from indexes import Matches
 from operators.element_rows import LEFT, RIGHT, SIDES, Int64, Limits, matches_of, values_of
 from operators.gate import SEQ
+from operators.orderings import Ordering, is_aligned, open_until
 from operators.payload_store import PayloadStore
-from operators.result_order import merge_answers, pair_up
+from operators.result_order import Answer, WaitingAnswers, later_rows, merge_answers, pair_up
 from operators.selection import Selected, Selection
 from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
-
-Ordering = Literal["strict", "outer"]
-"""strict: by the later row, then by the earlier row. outer: by the later row only."""
 
 RESULT_ROWS = 1 << 18
 """The most rows of one result batch."""
@@ -40,58 +38,71 @@ class Collector(Bolt):
 
     @property
     def note(self) -> str:
-        return f"{self.ordering} order"
+        return f"order: {self.ordering}"
 
     def build(self, context: TaskContext) -> Task:
         return CollectorTask(self, context.origins)
 
 
-class _Answers:
-    """The matches that one element has sent for one side, in order of the probe rows."""
+@dataclass(frozen=True)
+class _Step:
+    """The sequence numbers of consecutive rows of one side, the first at position `first`, and when they came in."""
+
+    first: int
+    seq: Int64
+    born: float
+
+
+class _ProbeRows:
+    """The rows of one side whose results are not complete."""
 
     def __init__(self) -> None:
-        self._parts: deque[Matches] = deque()
-        self.rows = 0
+        self._steps: deque[_Step] = deque()
+        self.first = 0
 
-    def append(self, matches: Matches) -> None:
-        self._parts.append(matches)
-        self.rows += len(matches)
+    def append(self, step: _Step) -> None:
+        self._steps.append(step)
 
-    def take(self, rows: int) -> Matches:
-        """Remove the answers to the next `rows` probe rows; a row not spoken of has no matches."""
-        parts = []
-        while rows and self._parts:
-            part = self._parts.popleft()
-            if len(part) > rows:
-                cut = part.offsets[rows]
-                self._parts.appendleft(Matches(part.offsets[rows:] - cut, part.positions[cut:]))
-                part = Matches(part.offsets[: rows + 1], part.positions[:cut])
-            rows -= len(part)
-            self.rows -= len(part)
-            parts.append(part)
-        if rows or not parts:
-            parts.append(Matches.empty(rows))
-        if len(parts) == 1:
-            return parts[0]
-        starts = np.cumsum([0, *(len(part.positions) for part in parts)])
-        offsets = [part.offsets[:-1] + start for part, start in zip(parts, starts, strict=False)]
-        return Matches(np.concatenate([*offsets, starts[-1:]]), np.concatenate([part.positions for part in parts]))
+    def end(self, seq: int) -> int:
+        """The position after the last row with a sequence number of at most `seq`."""
+        end = self.first
+        for step in self._steps:
+            rows = len(step.seq) if step.seq[-1] <= seq else int(np.searchsorted(step.seq, seq, side="right"))
+            end = step.first + rows
+            if rows < len(step.seq):
+                break
+        return end
+
+    def born(self, position: int) -> float:
+        """When the row at a position came in."""
+        return next(step.born for step in self._steps if position < step.first + len(step.seq))
+
+    def take(self, end: int) -> Int64:
+        """Remove the rows before position `end` and return their sequence numbers."""
+        taken = []
+        while self._steps and self._steps[0].first < end:
+            step = self._steps.popleft()
+            rows = end - step.first
+            if rows < len(step.seq):
+                self._steps.appendleft(_Step(end, step.seq[rows:], step.born))
+            taken.append(step.seq[:rows])
+        self.first = end
+        return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
 
 class CollectorTask(Task):
-    """Holds the answers until all elements have spoken."""
+    """Holds the answers until they may be sent."""
 
     def __init__(self, description: Collector, origins: tuple[Origin, ...]) -> None:
         self._description = description
+        self._ordering = description.ordering
+        self._router = next(origin.index for origin in origins if origin.component == description.router)
         self._reached = [-1] * len(origins)
         self._complete = -1
-        self._answers = {
-            origin.index: (_Answers(), _Answers()) for origin in origins if origin.component != description.router
-        }
+        self._waiting = (WaitingAnswers(), WaitingAnswers())
+        self._probes = (_ProbeRows(), _ProbeRows())
         self._stores: list[PayloadStore | None] = [None, None]
         self._shown: list[list[Selected]] = [[], []]
-        self._seq: tuple[deque[Int64], deque[Int64]] = (deque(), deque())
-        self._first = [0, 0]
         self._limits: deque[Limits] = deque()
         self._router_reached: deque[int] = deque()
         self._emitted = 0
@@ -104,23 +115,33 @@ class CollectorTask(Task):
             self._take_payload(SIDES.index(name), batch)
         else:
             side = SIDES.index(name)
-            answers = self._answers[origin.index][side]
-            assert batch.first == self._first[side] + answers.rows, "answers come in the order of the probe rows"
-            answers.append(matches_of(batch))
+            assert batch.first >= self._probes[side].first, "an element has punctuated before it had answered"
+            self._waiting[side].append(Answer(origin.index, batch.first, matches_of(batch)))
+            return self._emit_open()
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
         self._reached[origin.index] = punctuation.seq
-        if origin.index not in self._answers:
+        if origin.index == self._router:
             self._router_reached.append(punctuation.seq)
+        yield from self._emit_open()
         complete = min(self._reached)
         if complete > self._complete:
-            self._complete = complete
-            yield from self._emit(complete, punctuation.born)
+            yield from self._emit_complete(complete, punctuation.born)
             yield Emit(Punctuation(complete, punctuation.born))
+            yield from self._emit_open()
 
     def blocked(self, origin: Origin) -> bool:
-        return self._reached[origin.index] > self._complete
+        """An input waits while it is ahead and what it has said cannot be sent.
+
+        The router may run ahead where answers need not wait for each other, only for their payload: it is kept back by
+        the slowest element, whose inbox is bounded.
+        """
+        if self._reached[origin.index] <= self._complete:
+            return False
+        if is_aligned(self._ordering):
+            return True
+        return any(waiting.holds(origin.index) for waiting in self._waiting)
 
     def metrics(self) -> Mapping[str, float]:
         return {
@@ -129,9 +150,23 @@ class CollectorTask(Task):
             "payload_bytes": float(sum(store.nbytes for store in self._stores if store is not None)),
         }
 
+    def check_invariants(self) -> None:
+        # complete is what every input has reached
+        assert self._complete == min(self._reached)
+        for side in (LEFT, RIGHT):
+            # nothing waits that could have been sent
+            first = self._waiting[side].first
+            assert first is None or first >= self._probes[side].end(self._passing)
+
+    @property
+    def _passing(self) -> int:
+        """The last sequence number whose results may be sent as they are found: the group is open, the payload here."""
+        return min(open_until(self._ordering, self._complete), self._reached[self._router])
+
     def _take_payload(self, side: int, batch: Batch) -> None:
         rows = batch.rows
-        self._seq[side].append(values_of(rows.column(SEQ)))
+        if rows.num_rows:
+            self._probes[side].append(_Step(batch.first, values_of(rows.column(SEQ)), batch.born))
         payload = rows.select([name for name in rows.schema.names if name != SEQ])
         store = self._stores[side]
         if store is None:
@@ -139,35 +174,39 @@ class CollectorTask(Task):
             self._shown[side] = self._description.selection.columns(side, payload.schema)
         store.append(payload)
 
-    def _emit(self, complete: int, born: float) -> Iterator[Emit]:
-        """Send the results of the probe rows up to sequence number `complete`."""
-        description = self._description
-        ordered = description.ordering == "strict"
-        seqs = (self._take_seq(LEFT, complete), self._take_seq(RIGHT, complete))
-        firsts = (self._first[LEFT], self._first[RIGHT])
-        merged = []
+    def _emit_open(self) -> Iterator[Emit]:
+        """Send the answers that need not wait for other elements, as each came; their payload must be here."""
+        if is_aligned(self._ordering):
+            return
         for side in (LEFT, RIGHT):
-            answers = [each[side].take(len(seqs[side])) for each in self._answers.values()]
-            merged.append(merge_answers(answers, ordered))
-            self._first[side] += len(seqs[side])
-        left, right = pair_up(seqs, firsts, (merged[LEFT], merged[RIGHT]), ordered)
+            probes = self._probes[side]
+            for answer in self._waiting[side].take(probes.end(self._passing)):
+                if len(answer.matches.positions):
+                    later = later_rows(answer.first, answer.matches)
+                    pairs = (later, answer.matches.positions)
+                    left, right = pairs if side == LEFT else pairs[::-1]
+                    yield from self._emit(left, right, probes.born(answer.first))
+
+    def _emit_complete(self, complete: int, born: float) -> Iterator[Emit]:
+        """Send the results of the probe rows up to sequence number `complete`, but for those that have gone ahead."""
+        self._complete = complete
+        ordered = self._ordering == "strict"
+        firsts = (self._probes[LEFT].first, self._probes[RIGHT].first)
+        seqs, merged = [], []
+        for side in (LEFT, RIGHT):
+            end = self._probes[side].end(complete)
+            seqs.append(self._probes[side].take(end))
+            merged.append(merge_answers(self._waiting[side].take(end), firsts[side], end, ordered))
+        left, right = pair_up((seqs[LEFT], seqs[RIGHT]), firsts, (merged[LEFT], merged[RIGHT]), ordered)
+        yield from self._emit(left, right, born)
+        self._forget(complete)
+
+    def _emit(self, left: Int64, right: Int64, born: float) -> Iterator[Emit]:
         for start in range(0, len(left), RESULT_ROWS):
             part = slice(start, start + RESULT_ROWS)
             rows = self._rows(left[part], right[part])
             yield Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
             self._emitted += rows.num_rows
-        self._forget(complete)
-
-    def _take_seq(self, side: int, complete: int) -> Int64:
-        """Remove the sequence numbers of the probe rows up to `complete`."""
-        queue, taken = self._seq[side], []
-        while queue and queue[0][0] <= complete:
-            seq = queue.popleft()
-            count = int(np.searchsorted(seq, complete, side="right"))
-            if count < len(seq):
-                queue.appendleft(seq[count:])
-            taken.append(seq[:count])
-        return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
     def _rows(self, left: Int64, right: Int64) -> pa.RecordBatch:
         columns: list[tuple[int, str, pa.Array]] = []
@@ -187,4 +226,4 @@ class CollectorTask(Task):
             for side in (LEFT, RIGHT):
                 store = self._stores[side]
                 if store is not None:
-                    store.drop_before(min(limits.live[side], self._first[side]))
+                    store.drop_before(min(limits.live[side], self._probes[side].first))

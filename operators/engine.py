@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from operators.merge_policy import MergePolicy
+from operators.merge_policy import NEVER, MergePolicy
+from operators.orderings import Ordering
 from operators.predicate import Predicate
 from operators.windows import Window
 from topology import TopologyBuilder
@@ -20,10 +21,21 @@ ROUTER = "router"
 
 @dataclass(frozen=True)
 class ElementPlan:
-    """What an engine needs to know of the join: its predicate, and whether matches must be in order of position."""
+    """What an engine needs to know of the join.
+
+    windows: the window of each side.
+    batch:   the most rows that come in one step.
+    """
 
     predicate: Predicate
-    ordered: bool
+    ordering: Ordering
+    windows: tuple[Window, Window]
+    batch: int
+
+    @property
+    def ordered(self) -> bool:
+        """Whether an element's matches must be in order of position within each probe row."""
+        return self.ordering == "strict"
 
     @property
     def negated(self) -> tuple[bool, ...]:
@@ -35,13 +47,23 @@ class Engine(ABC):
     """A frozen description of an engine and its settings."""
 
     @property
+    def gate(self) -> str:
+        """How the engine's paper calls the element that merges the sources into one order."""
+        return "gate"
+
+    @property
+    def collector(self) -> str:
+        """How the engine's paper calls the element that brings the answers together."""
+        return "collector"
+
+    @property
     def split_fields(self) -> bool:
         """Whether the router must send each dimension as a stream of its own."""
         return False
 
-    @abstractmethod
     def merge_policy(self, window: Window) -> MergePolicy:
-        """When rows of a side leave the mutable part."""
+        """When rows of a side leave the mutable part: never, unless the engine has an immutable one."""
+        return NEVER
 
     @abstractmethod
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:

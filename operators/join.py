@@ -8,13 +8,14 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from operators.collector import Collector, Ordering
+from operators.collector import Collector
 from operators.engine import ROUTER, ElementPlan, Engine
 from operators.errors import JoinError, PredicateError
 from operators.expressions import Expression
 from operators.feeding import Feed, Feeding, sources_of
 from operators.gate import DEFAULT_STEP_ROWS, Gate
 from operators.key_types import key_type
+from operators.orderings import Ordering, ordering_of
 from operators.predicate import LEFT, RIGHT, Predicate, normalise
 from operators.router import JoinSide, Router
 from operators.running_join import RunningJoin
@@ -42,7 +43,8 @@ class StreamJoin:
     event_time:  the event-time column, or a mapping of stream to column; None: the number of the row in its source.
     using:       the engine; "auto" chooses.
     streams:     the stream of each role, where the roles have names of their own.
-    ordering:    "strict" orders results by the later row, then by the earlier; "outer" only by the later row.
+    ordering:    "strict" orders results by the later row, then by the earlier; "outer" only by the later row; a number
+                 k orders groups of k rows; "none" sends results as they are found (see `operators.orderings`).
     step_rows:   the most rows handled together; fewer bound the latency under load, more raise the throughput.
     """
 
@@ -54,14 +56,13 @@ class StreamJoin:
     event_time: str | Mapping[str, str] | None = None
     using: Engine | Literal["auto"] = "auto"
     streams: Mapping[str, str] | None = None
-    ordering: Ordering = "strict"
+    ordering: Ordering | int = "strict"
     step_rows: int = DEFAULT_STEP_ROWS
     selection: Selection | None = field(default=None, repr=False)
     predicate: Predicate = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.ordering not in ("strict", "outer"):
-            raise JoinError(f"ordering must be 'strict' or 'outer', not {self.ordering!r}")
+        self._set("ordering", ordering_of(self.ordering))
         if isinstance(self.step_rows, bool) or not isinstance(self.step_rows, int) or self.step_rows < 1:
             raise JoinError(f"step_rows must be a whole number of 1 or more, not {self.step_rows!r}")
         if not isinstance(self.using, Engine) and self.using != "auto":
@@ -97,7 +98,7 @@ class StreamJoin:
         parameters: Mapping[str, ParameterValue] | None = None,
         event_time: str | Mapping[str, str] | None = None,
         using: Engine | Literal["auto"] = "auto",
-        ordering: Ordering = "strict",
+        ordering: Ordering | int = "strict",
         step_rows: int = DEFAULT_STEP_ROWS,
     ) -> StreamJoin:
         """Read a query such as ``SELECT R.id, S.id FROM R, S WHERE R.a < S.a WINDOW AS (SLIDE INTERVAL '10' ON '60')``.
@@ -151,20 +152,22 @@ class StreamJoin:
             check = StreamCheck(stream, self.predicate, self.selection, tuple(map(self._stream, self.roles)))
             builder.input(stream, Input(event_time=self.event_time_of(stream), check=check))
         times = tuple((stream, self.event_time_of(stream)) for stream in self.stream_names)
-        gate = builder.bolt("gate", Gate(times, self.step_rows))
+        gate = builder.bolt(engine.gate, Gate(times, self.step_rows))
         for stream in self.stream_names:
             gate.global_grouping(stream)
         sides = (self._side(LEFT, engine), self._side(RIGHT, engine))
         router = builder.bolt(ROUTER, Router(sides, self.predicate, self.selection, engine.split_fields))
         for stream in self.stream_names:
-            router.global_grouping("gate", stream)
-        answering = engine.add_elements(builder, ElementPlan(self.predicate, self.ordering == "strict"))
-        collector = builder.bolt("collector", Collector(self.selection, self.ordering))
+            router.global_grouping(engine.gate, stream)
+        ordering = ordering_of(self.ordering)
+        plan = ElementPlan(self.predicate, ordering, self.windows, self.step_rows)
+        answering = engine.add_elements(builder, plan)
+        collector = builder.bolt(engine.collector, Collector(self.selection, ordering))
         for stream in ("limits", "payload.left", "payload.right"):
             collector.global_grouping(ROUTER, stream)
         for element in answering:
             collector.global_grouping(element, "matches.left").global_grouping(element, "matches.right")
-        builder.sink("results").global_grouping("collector")
+        builder.sink("results").global_grouping(engine.collector)
         return builder.build()
 
     def plan(self) -> Plan:

@@ -13,15 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from indexes import Live, Matches, PermutationOffsetJoin, Ranges, SortedRun
 from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Int64, Limits, values_of
+from operators.hash_intersection import hash_intersection
 from operators.predicate_element import LIVE
 from operators.steps import Answering, Step
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
+
+Intersection = Literal["permutation", "hash set"]
+"""How what the predicates found is intersected. permutation: as in a PO-Join segment. hash set: through a hash table of
+rows, with which the paper compares."""
 
 BlockName = tuple[int, int, int]
 """A block of the mutable part: (side, first position, rows)."""
@@ -33,10 +39,15 @@ class LogicalAndElement(Bolt):
 
     negated: tuple[bool, ...]
     ordered: bool
+    intersection: Intersection = "permutation"
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         return {f"matches.{side}": None for side in SIDES}
+
+    @property
+    def note(self) -> str:
+        return f"intersection by {self.intersection}"
 
     def build(self, context: TaskContext) -> Task:
         return LogicalAndTask(self, len(context.origins))
@@ -135,14 +146,18 @@ class LogicalAndTask(Task):
         found, parts = 0, []
         for name in sorted(name for name in self._blocks if name[0] == 1 - side):
             ranges = [(answer.ranges[name][0][part], answer.ranges[name][1][part]) for answer in answers]
-            matches = self._blocks[name].match(
-                ranges, self._description.negated, live, ordered=self._description.ordered, limit=most - found
-            )
+            matches = self._match(self._blocks[name], ranges, live, most - found)
             if matches is None:
                 return None
             found += len(matches.positions)
             parts.append(matches)
         return Matches.concat_by_row(parts) if parts else Matches.empty(len(rows))
+
+    def _match(self, block: PermutationOffsetJoin, ranges: list[Ranges], live: Live, limit: int) -> Matches | None:
+        negated, ordered = self._description.negated, self._description.ordered
+        if self._description.intersection == "hash set":
+            return hash_intersection(limit, block, ranges, negated, live, ordered=ordered)
+        return block.match(ranges, negated, live, ordered=ordered, limit=limit)
 
 
 def _ranks_as_run(order: Int64, rows: int) -> SortedRun:

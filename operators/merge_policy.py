@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
 
 from operators.windows import CountWindow, Window
 
 SMALLEST_SEGMENT = 4096
 """Below this, a segment costs more to look at than its rows do in the mutable part."""
+
+Merging = Literal["adaptive", "slide", "sub-interval"]
+"""adaptive: whole slides together, up to a quarter of the window. slide: each slide is a segment. sub-interval: each
+slide is divided into one segment per PO-Join element. The last two are the paper's; they are for windows of counted
+rows that slide by many at a time, and a time window, whose slide has no fixed number of rows, is merged adaptively."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +37,17 @@ class MergePolicy:
     lag: int | None = None
 
     @classmethod
-    def of(cls, window: Window, interval: int | None, elements: int) -> MergePolicy:
-        """The paper's thresholds, the slide or, where that is most of the window, the slide by elements; but whole
-        slides together up to a quarter of the window: each segment is searched by each tuple, so few are better.
+    def of(cls, window: Window, interval: int | None, elements: int, merging: Merging = "adaptive") -> MergePolicy:
+        """The paper's thresholds, the slide or, where that is most of the window, the slide by elements; but, being
+        adaptive, whole slides together: each segment is searched by each tuple, so few are better.
         """
         if interval is not None:
             return cls(interval)
         if not isinstance(window, CountWindow):
             return cls(None)
         size, slide = window.size, window.slide
+        if merging != "adaptive":
+            return cls(slide if merging == "slide" else -(-slide // elements))
         if slide > size // 2:
             slide = -(-slide // elements)
         slides = max(1, -(-size // (4 * slide)))
@@ -50,6 +60,10 @@ class MergePolicy:
     def lag_of(self, rows: int) -> int:
         """How long a segment of so many rows is given to be built."""
         return rows // 2 if self.lag is None else self.lag
+
+
+NEVER = MergePolicy(np.iinfo(np.int64).max)
+"""There is no immutable part."""
 
 
 class MergeSchedule:

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from indexes import Live, Matches, TieredRuns
+from indexes import Choice, Live, Matches, TieredRuns
 from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Merge
 from operators.segments import run_batch
 from operators.steps import Answering, Step, StepTask
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
+
+CHOICE = Choice("TieredRuns", "it is sorted runs already, so what is merged into the immutable part need not be sorted")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class MutableElement(Bolt):
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         return {**{f"matches.{side}": None for side in SIDES}, "runs": None}
+
+    @property
+    def note(self) -> str:
+        return str(CHOICE)
 
     def build(self, context: TaskContext) -> Task:
         return MutableTask(self)

@@ -20,17 +20,21 @@ from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 @dataclass(frozen=True)
 class PermutationElement(Bolt):
-    """Builds segments of `dimensions` dimensions for `elements` PO-Join elements, in turn."""
+    """Builds segments of `dimensions` dimensions for `elements` PO-Join elements, in turn.
+
+    permute: without, segments are left without a permutation array, for elements that make trees of them.
+    """
 
     dimensions: int
     elements: int
+    permute: bool = True
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         return {"segments": None}
 
     def build(self, context: TaskContext) -> Task:
-        return PermutationTask(self.dimensions, self.elements)
+        return PermutationTask(self)
 
 
 class PermutationTask(Task):
@@ -40,9 +44,10 @@ class PermutationTask(Task):
     different segments, may arrive in any order and are never mixed up.
     """
 
-    def __init__(self, dimensions: int, elements: int) -> None:
-        self._dimensions = dimensions
-        self._elements = elements
+    def __init__(self, description: PermutationElement) -> None:
+        self._dimensions = description.dimensions
+        self._elements = description.elements
+        self._permute = description.permute and description.dimensions > 1
         self._provenance: dict[tuple[int, int], dict[int, SortedRun]] = {}
         self._built = 0
 
@@ -54,7 +59,7 @@ class PermutationTask(Task):
         if len(runs) == self._dimensions:
             del self._provenance[order.side, order.segment]
             ordered = [runs[d] for d in range(self._dimensions)]
-            permutation = Permutation.between(ordered[0], ranks_of(ordered[1])) if len(ordered) > 1 else None
+            permutation = Permutation.between(ordered[0], ranks_of(ordered[1])) if self._permute else None
             self._built += 1
             yield Emit(segment_batch(order, ordered, permutation), to=order.segment % self._elements)
 

@@ -2,35 +2,100 @@
 
 Results are ordered by the later row's sequence number, then by the earlier row's (design, section 3); in a self-join,
 of the two directions of one pair the one with the later row on the left comes first. Each element answers with the
-positions it knows, in order within each probe row; here the answers of all elements become one list of pairs.
+positions it knows, in order within each probe row; here the answers of all elements become one list of pairs. Weaker
+orderings (`orderings`) leave out what they do not promise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from indexes import Matches
+from indexes.columns import frozen
 
 Int64 = npt.NDArray[np.int64]
 
 
-def merge_answers(answers: Sequence[Matches], ordered: bool) -> Matches:
-    """Join the answers to the same probe rows; ordered: by position within each row, as each answer is.
+@dataclass(frozen=True)
+class Answer:
+    """What input number `origin` said about consecutive probe rows of one side, the first of them at `first`."""
 
-    Cost: O(matches), times the number of answers that have any when ordered.
+    origin: int
+    first: int
+    matches: Matches
+
+    @property
+    def end(self) -> int:
+        """The position after the last row's."""
+        return self.first + len(self.matches)
+
+    def split(self, position: int) -> tuple[Answer, Answer]:
+        """What was said about the rows before `position`, and about the others."""
+        rows = position - self.first
+        offsets, positions = self.matches.offsets, self.matches.positions
+        cut = offsets[rows]
+        return (
+            Answer(self.origin, self.first, Matches(offsets[: rows + 1], positions[:cut])),
+            Answer(self.origin, position, Matches(offsets[rows:] - cut, positions[cut:])),
+        )
+
+
+class WaitingAnswers:
+    """The answers about one side's rows that have come and not been sent on."""
+
+    def __init__(self) -> None:
+        self._answers: list[Answer] = []
+
+    def append(self, answer: Answer) -> None:
+        self._answers.append(answer)
+
+    def holds(self, origin: int) -> bool:
+        """Whether something of that input waits."""
+        return any(answer.origin == origin for answer in self._answers)
+
+    @property
+    def first(self) -> int | None:
+        """The smallest position that is spoken of; None when nothing waits."""
+        return min((answer.first for answer in self._answers), default=None)
+
+    def take(self, end: int) -> list[Answer]:
+        """Remove what was said about the rows before position `end`, in the order in which it came."""
+        taken, kept = [], []
+        for answer in self._answers:
+            if answer.end <= end:
+                taken.append(answer)
+            elif answer.first >= end:
+                kept.append(answer)
+            else:
+                before, after = answer.split(end)
+                taken.append(before)
+                kept.append(after)
+        self._answers = kept
+        return taken
+
+
+def merge_answers(answers: Iterable[Answer], first: int, end: int, ordered: bool) -> Matches:
+    """Join all that was said about the rows at positions [first, end); a row not spoken of has no matches.
+
+    ordered: by position within each row, as each origin's answers are. They are merged two by two.
+    Cost: O(matches), times the logarithm of the number of origins when ordered.
     """
-    filled = [answer for answer in answers if len(answer.positions)]
-    if len(filled) <= 1:
-        return filled[0] if filled else answers[0]
-    offsets = np.stack([answer.offsets for answer in filled])
-    positions = np.concatenate([answer.positions for answer in filled])
-    starts = np.cumsum([0, *(len(answer.positions) for answer in filled[:-1])])
-    total = offsets.sum(axis=0)
-    return Matches(total, _merge_rows(offsets, starts, positions, total, ordered))
+    if not ordered:
+        return _gather(list(answers), first, end)
+    by_origin: dict[int, list[Answer]] = {}
+    for answer in answers:
+        if len(answer.matches.positions):
+            by_origin.setdefault(answer.origin, []).append(answer)
+    merged = [_gather(parts, first, end) for parts in by_origin.values()]
+    while len(merged) > 1:
+        odd = merged[len(merged) // 2 * 2 :]
+        merged = [_merge_two(one, other) for one, other in zip(merged[::2], merged[1::2], strict=False)] + odd
+    return merged[0] if merged else Matches.empty(end - first)
 
 
 def pair_up(
@@ -43,20 +108,20 @@ def pair_up(
     """
     left, right = matches
     if not len(right.positions):
-        return _repeat(firsts[0], left), left.positions
+        return later_rows(firsts[0], left), left.positions
     if not len(left.positions):
-        return right.positions, _repeat(firsts[1], right)
+        return right.positions, later_rows(firsts[1], right)
     total = len(left.positions) + len(right.positions)
     left_positions, right_positions = np.empty(total, np.int64), np.empty(total, np.int64)
     _pair_up(
-        seqs[0],
-        seqs[1],
+        frozen(seqs[0]),
+        frozen(seqs[1]),
         firsts[0],
         firsts[1],
-        left.offsets,
-        left.positions,
-        right.offsets,
-        right.positions,
+        frozen(left.offsets),
+        frozen(left.positions),
+        frozen(right.offsets),
+        frozen(right.positions),
         interleave,
         left_positions,
         right_positions,
@@ -64,53 +129,83 @@ def pair_up(
     return left_positions, right_positions
 
 
-def _repeat(first: int, matches: Matches) -> Int64:
+def later_rows(first: int, matches: Matches) -> Int64:
+    """The position of the probe row of each match, where the first probe row is at `first`. Cost: O(rows + matches)."""
     return np.repeat(np.arange(first, first + len(matches)), np.diff(matches.offsets))
 
 
+def _gather(answers: Sequence[Answer], first: int, end: int) -> Matches:
+    """One row's matches together, in the order of the answers."""
+    if len(answers) == 1 and answers[0].first == first and answers[0].end == end:
+        return answers[0].matches
+    offsets = np.zeros(end - first + 1, np.int64)
+    for answer in answers:
+        offsets[1 + answer.first - first : 1 + answer.end - first] += np.diff(answer.matches.offsets)
+    np.cumsum(offsets, out=offsets)
+    positions = np.empty(offsets[-1], np.int64)
+    cursor = offsets[:-1].copy()
+    for answer in answers:
+        part = cursor[answer.first - first : answer.end - first]
+        _append_rows(frozen(answer.matches.offsets), frozen(answer.matches.positions), part, positions)
+    return Matches(offsets, positions)
+
+
+def _merge_two(one: Matches, other: Matches) -> Matches:
+    positions = np.empty(len(one.positions) + len(other.positions), np.int64)
+    _merge_rows(
+        frozen(one.offsets), frozen(one.positions), frozen(other.offsets), frozen(other.positions), positions
+    )
+    return Matches(one.offsets + other.offsets, positions)
+
+
 @njit(nogil=True, cache=True)
-def _merge_rows(offsets: npt.NDArray[np.int64], starts: Int64, positions: Int64, total: Int64, ordered: bool) -> Int64:
-    answers, rows = offsets.shape[0], offsets.shape[1] - 1
-    result = np.empty(total[rows], np.int64)
-    cursor = np.empty(answers, np.int64)
-    stop = np.empty(answers, np.int64)
-    for row in range(rows):
-        at = total[row]
-        end = total[row + 1]
-        if at == end:
-            continue
-        for answer in range(answers):
-            cursor[answer] = starts[answer] + offsets[answer, row]
-            stop[answer] = starts[answer] + offsets[answer, row + 1]
-        if not ordered:
-            for answer in range(answers):
-                for source in range(cursor[answer], stop[answer]):
-                    result[at] = positions[source]
-                    at += 1
-            continue
-        while at < end:
-            # take a run from the answer with the smallest head: as long as it stays below all other heads
-            best = -1
-            limit = np.iinfo(np.int64).max
-            smallest = np.iinfo(np.int64).max
-            for answer in range(answers):
-                if cursor[answer] < stop[answer]:
-                    head = positions[cursor[answer]]
-                    if best < 0 or head < smallest:
-                        if best >= 0:
-                            limit = min(limit, smallest)
-                        smallest = head
-                        best = answer
-                    else:
-                        limit = min(limit, head)
-            source = cursor[best]
-            last = stop[best]
-            while source < last and positions[source] <= limit:
-                result[at] = positions[source]
-                at += 1
-                source += 1
-            cursor[best] = source
-    return result
+def _append_rows(offsets: Int64, positions: Int64, cursor: Int64, target: Int64) -> None:
+    for row in range(cursor.size):
+        place = cursor[row]
+        for source in range(offsets[row], offsets[row + 1]):
+            target[place] = positions[source]
+            place += 1
+        cursor[row] = place
+
+
+@njit(nogil=True, cache=True)
+def _merge_rows(a_offsets: Int64, a_positions: Int64, b_offsets: Int64, b_positions: Int64, target: Int64) -> None:
+    """Merge row by row, in blocks: cores that store in turn interleave at random, where a branch per match would be
+    mispredicted; elements that hold segments have long runs, which are copied a block at a time.
+    """
+    one, block = np.uint64(1), np.uint64(8)
+    at = np.uint64(0)
+    for row in range(a_offsets.size - 1):
+        a, a_end = np.uint64(a_offsets[row]), np.uint64(a_offsets[row + 1])
+        b, b_end = np.uint64(b_offsets[row]), np.uint64(b_offsets[row + 1])
+        while a + block <= a_end and b + block <= b_end:
+            if a_positions[a + block - one] <= b_positions[b]:
+                for step in range(block):
+                    target[at + step] = a_positions[a + step]
+                a += block
+            elif b_positions[b + block - one] <= a_positions[a]:
+                for step in range(block):
+                    target[at + step] = b_positions[b + step]
+                b += block
+            else:
+                for step in range(block):
+                    from_a = a_positions[a] <= b_positions[b]
+                    target[at + step] = a_positions[a] if from_a else b_positions[b]
+                    a += np.uint64(from_a)
+                    b += one - np.uint64(from_a)
+            at += block
+        while a < a_end and b < b_end:
+            from_a = a_positions[a] <= b_positions[b]
+            target[at] = a_positions[a] if from_a else b_positions[b]
+            a += np.uint64(from_a)
+            b += one - np.uint64(from_a)
+            at += one
+        for source in range(a, a_end):
+            target[at] = a_positions[source]
+            at += one
+        for source in range(b, b_end):
+            target[at] = b_positions[source]
+            at += one
 
 
 @njit(nogil=True, cache=True)

@@ -40,16 +40,21 @@ def segment_batch(order: Merge, runs: Sequence[SortedRun], permutation: Permutat
     return Batch("segments", rows, first=order.first, labels=(order.side, order.segment, order.first, order.end))
 
 
-def segment_of(batch: Batch) -> tuple[Merge, PermutationOffsetJoin]:
-    """Unpack a segment."""
+def runs_of(batch: Batch) -> tuple[Merge, list[SortedRun]]:
+    """Unpack the runs of a segment, one per dimension."""
     order = Merge(*batch.labels)
     columns = [column.values for column in batch.rows.columns]
-    runs = [
+    return order, [
         _run(columns[index], columns[index + 1], order.end - order.first) for index in range(0, len(columns) - 1, 2)
     ]
+
+
+def segment_of(batch: Batch) -> tuple[Merge, PermutationOffsetJoin]:
+    """Unpack a segment."""
+    order, runs = runs_of(batch)
     segment = PermutationOffsetJoin(order.first, runs)
-    if len(columns) % 2:
-        segment.use_permutation(0, 1, values_of(columns[-1]))
+    if batch.rows.num_columns % 2:
+        segment.use_permutation(0, 1, values_of(batch.rows.columns[-1].values))
     return order, segment
 
 

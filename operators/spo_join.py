@@ -8,21 +8,30 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from operators.engine import ROUTER, ElementPlan, Engine
 from operators.errors import JoinError
-from operators.logical_and_element import LogicalAndElement
-from operators.merge_policy import MergePolicy
+from operators.logical_and_element import Intersection, LogicalAndElement
+from operators.merge_policy import MergePolicy, Merging
 from operators.mutable_element import MutableElement
 from operators.permutation_element import PermutationElement
-from operators.po_join_element import POJoinElement
+from operators.po_join_element import Immutable, POJoinElement, State
 from operators.predicate_element import PredicateElement
+from operators.state_cache import StateCache
 from operators.windows import Window
 from topology import TopologyBuilder
 
 Mutable = Literal["fused", "decomposed"]
 """fused: the mutable part in one element. decomposed: a predicate element per dimension, and logical-AND elements."""
+
+_CHOICES = {
+    "mutable": Mutable,
+    "intersection": Intersection,
+    "merging": Merging,
+    "state": State,
+    "immutable": Immutable,
+}
 
 
 @dataclass(frozen=True)
@@ -32,8 +41,16 @@ class SPOJoin(Engine):
     elements:         PO-Join elements, among which segments are dealt round robin; None: one per core, at most 4.
     mutable:          how the mutable part is laid out; fused is the cheaper one on one machine (docs/decisions.md).
     logical_elements: logical-AND elements of the decomposed plan.
+    intersection:     how they intersect; see `Intersection`. Other than "permutation" for comparison only.
     permutations:     permutation elements.
-    merge_interval:   rows of one segment; None: the slide, or its sub-interval where that is large.
+    merge_interval:   rows of one segment; None: as `merging` says.
+    merging:          when a segment is due; see `Merging`.
+    state:            how PO-Join elements learn what has expired; see `State`. No result depends on it.
+    immutable:        what a segment is; see `Immutable`. Other than "po-join" for comparison only.
+    probe_threads:    threads that share the segments of one PO-Join element for each probe. Elements are the better way
+                      to use several cores; threads are for one element, as on Ray, that has a machine to itself.
+
+    Exactness depends on none of these: every probe row carries the positions it may meet.
     """
 
     elements: int | None = None
@@ -41,24 +58,38 @@ class SPOJoin(Engine):
     logical_elements: int = 2
     permutations: int = 1
     merge_interval: int | None = None
+    merging: Merging = "adaptive"
+    state: State = "round robin"
+    immutable: Immutable = "po-join"
+    probe_threads: int = 1
+    intersection: Intersection = "permutation"
 
     def __post_init__(self) -> None:
-        for name in ("elements", "logical_elements", "permutations", "merge_interval"):
+        for name in ("elements", "logical_elements", "permutations", "merge_interval", "probe_threads"):
             value = getattr(self, name)
             optional = name in ("elements", "merge_interval")
             if value is None and optional:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise JoinError(f"SPOJoin: {name} must be a whole number of 1 or more, not {value!r}")
-        if self.mutable not in ("fused", "decomposed"):
-            raise JoinError(f"SPOJoin: mutable must be 'fused' or 'decomposed', not {self.mutable!r}")
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in get_args(choices):
+                wanted = " or ".join(repr(choice) for choice in get_args(choices))
+                raise JoinError(f"SPOJoin: {name} must be {wanted}, not {value!r}")
+        if self.merge_interval is not None and self.merging != "adaptive":
+            raise JoinError(f"SPOJoin: merging={self.merging!r} fixes the interval: leave out merge_interval")
+        if self.intersection != "permutation" and self.mutable != "decomposed":
+            raise JoinError(
+                f"SPOJoin: intersection={self.intersection!r} is of the decomposed plan: add mutable='decomposed'"
+            )
 
     @property
     def split_fields(self) -> bool:
         return self.mutable == "decomposed"
 
     def merge_policy(self, window: Window) -> MergePolicy:
-        return MergePolicy.of(window, self.merge_interval, self._elements)
+        return MergePolicy.of(window, self.merge_interval, self._elements, self.merging)
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         dimensions = len(plan.negated)
@@ -71,14 +102,21 @@ class SPOJoin(Engine):
         else:
             mutable = ["logical-and"]
             sorters = self._add_predicates(builder, plan)
-        permutation = builder.bolt("permutation", PermutationElement(dimensions, self._elements), self.permutations)
+        permutes = self.immutable == "po-join"
+        merging = "permutation" if permutes else "merge"
+        permutation = PermutationElement(dimensions, self._elements, permutes)
+        subscription = builder.bolt(merging, permutation, self.permutations)
         for sorter in sorters:
-            permutation.direct_grouping(sorter, "runs")
-        immutable = builder.bolt("po-join", POJoinElement(plan.negated, plan.ordered, ROUTER), self._elements)
+            subscription.direct_grouping(sorter, "runs")
+        element = POJoinElement(plan.negated, plan.ordered, ROUTER, self.immutable, self.state, self.probe_threads)
+        immutable = builder.bolt(self.immutable, element, self._elements)
         for stream in ("limits", "probes.left", "probes.right", "merge"):
             immutable.all_grouping(ROUTER, stream)
-        immutable.direct_grouping("permutation", "segments")
-        return [*mutable, "po-join"]
+        immutable.direct_grouping(merging, "segments")
+        if self.state == "shared cache":
+            builder.bolt("state-cache", StateCache()).global_grouping(ROUTER, "limits")
+            immutable.all_grouping("state-cache", "state")
+        return [*mutable, self.immutable]
 
     @property
     def _elements(self) -> int:
@@ -93,7 +131,8 @@ class SPOJoin(Engine):
             for stream in ("limits", f"probes.left.{d}", f"probes.right.{d}", "merge"):
                 subscription.global_grouping(ROUTER, stream)
             names.append(name)
-        logical = builder.bolt("logical-and", LogicalAndElement(plan.negated, plan.ordered), self.logical_elements)
+        intersecting = LogicalAndElement(plan.negated, plan.ordered, self.intersection)
+        logical = builder.bolt("logical-and", intersecting, self.logical_elements)
         logical.all_grouping(names[0], "limits")
         for name in names:
             logical.all_grouping(name, "blocks").direct_grouping(name, "ranges")

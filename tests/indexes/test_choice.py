@@ -19,8 +19,8 @@ CASES = [
     (Query(ranges=2, counting=True), None, "RangeTreeWindow", "counted"),
     (Query(ranges=1, threads=2), None, "PIMTree", "2 threads"),
     (Query(ranges=1, counting=True), None, "BISort", "record"),
-    (Query(ranges=1), None, "IMTree", "one key"),
-    (Query(ranges=1), Observed(drifting=True), "IMTree", "drift"),
+    (Query(ranges=1), None, "LeveledTrees", "one key"),
+    (Query(ranges=1), Observed(drifting=True), "LeveledTrees", "drift"),
 ]
 
 

@@ -280,9 +280,9 @@ def test_a_merge_that_is_broken_off_keeps_nobody_waiting(
     monkeypatch.setattr(BreadthFirstTree, "merged", no_memory)
     with pytest.raises(MemoryError):
         index.insert([Keys(np.arange(5))])
-    with pytest.raises(RuntimeError, match="PIMTree: a merge was broken off.*restore"):
+    with pytest.raises(RuntimeError, match=r"PIMTree: a merge was broken off.*restore"):
         index.insert([Keys(np.arange(10))])
-    with pytest.raises(RuntimeError, match="PIMTree: a merge was broken off.*restore"):
+    with pytest.raises(RuntimeError, match=r"PIMTree: a merge was broken off.*restore"):
         index.probe([Interval(np.array([0]), np.array([9]))], Live.everything(1))
 
 

@@ -162,13 +162,14 @@ def test_a_source_that_comes_too_late_is_counted_and_its_later_rows_count(caplog
 
 
 def test_a_source_far_ahead_is_spilled_and_comes_back_whole(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.gate.SpillQueue", _tiny)
+    monkeypatch.setattr("operators.waiting_source.MEMORY", 3000)
     gate, out = GateTask({"R": "ts", "S": "ts"}, 64, str(tmp_path)), Collected()
     out.take(gate.on_watermark(Watermark(0, "default", "s"), ORIGINS["S"]))
     times = np.arange(1000)
     for at in range(0, 1000, 50):
         rows = pa.record_batch({"id": times[at : at + 50], "ts": times[at : at + 50]})
         out.take(gate.on_batch(Batch("default", rows, first=at, source="r"), ORIGINS["R"]))
+        gate.check_invariants()
     assert gate.metrics()["spilled_bytes"] > 0
     for stream in "RS":
         out.take(gate.on_input_end(ORIGINS[stream]))
@@ -176,8 +177,3 @@ def test_a_source_far_ahead_is_spilled_and_comes_back_whole(tmp_path: Any, monke
     assert [name for _, _, name in out.rows] == times.tolist()
     assert gate.metrics()["spilled_bytes"] == 0
 
-
-def _tiny(directory: str) -> Any:
-    from topology.spill import SpillQueue
-
-    return SpillQueue(memory=1000, directory=directory)

@@ -1,0 +1,108 @@
+"""All engines on all workloads, end to end on the embedded runtime, with what `using="auto"` picks marked.
+
+Micro-batches of R and S take turns; the windows are full when the measurement begins; each engine's results are
+compared with the first one's, as multisets of id pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.data import datacentre_readings
+from benchmarks.measure import run_join
+from operators import (
+    CountWindow,
+    Engine,
+    HandshakeJoin,
+    IndexJoin,
+    PanJoin,
+    ScaleJoin,
+    SplitJoin,
+    SPOJoin,
+    StreamJoin,
+)
+
+WINDOW, BATCH = 1 << 17, 10_000
+
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "SPOJoin": SPOJoin,
+    "IndexJoin": IndexJoin,
+    "PanJoin": PanJoin,
+    "ScaleJoin, indexed": lambda: ScaleJoin(index="auto"),
+    "SplitJoin, indexed": lambda: SplitJoin(index="auto"),
+    "ScaleJoin": ScaleJoin,
+    "SplitJoin": SplitJoin,
+    "HandshakeJoin": HandshakeJoin,
+}
+
+
+def _uniform(rows: int, seed: int, space: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table({"id": np.arange(rows), "x": rng.integers(0, space, rows), "y": rng.integers(0, space, rows)})
+
+
+def _readings(noise: float) -> Callable[[int, int], pa.Table]:
+    return lambda rows, seed: datacentre_readings(rows, noise, seed)
+
+
+Q1 = "R.power < S.power AND R.cool > S.cool"
+WORKLOADS: dict[str, tuple[str, Callable[[int, int], pa.Table]]] = {
+    "two inequalities, sparse": (Q1, _readings(0.05)),
+    "two inequalities, dense": (Q1, _readings(5.0)),
+    "band": (f"abs(R.x - S.x) <= {(1 << 31) // WINDOW}", lambda rows, seed: _uniform(rows, seed, 1 << 31)),
+    "two bands": (
+        "abs(R.x - S.x) <= 10 AND abs(R.y - S.y) <= 10",
+        lambda rows, seed: _uniform(rows, seed, 10_000),
+    ),
+    "equality": ("R.x = S.x", lambda rows, seed: _uniform(rows, seed, WINDOW // 2)),
+}
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """Measure every engine on every workload."""
+    rows = []
+    measured = 20_000 if quick else 100_000
+    prefill = (1 << 15 if quick else WINDOW) // BATCH * BATCH
+    print(f"windows of {prefill:,} rows, micro-batches of {BATCH:,}; tuples/s of both sides; * is what auto picks")
+    for workload, (on, data) in WORKLOADS.items():
+        tables = data(prefill + measured, 1), data(prefill + measured, 2)
+        rates: dict[str, float] = {}
+        expected: pa.Table | None = None
+        chosen = _join(on, prefill, "auto").engine
+        for name, make in ENGINES.items():
+            result = run_join(_join(on, prefill, make()), tables, BATCH, prefill)
+            expected = _check(expected, result.results, name, workload)
+            rates[name] = result.rate
+        auto = run_join(_join(on, prefill, "auto"), tables, BATCH, prefill).rate
+        best = max(rates.values())
+        marked = {name: f"{rate:,.0f}" + ("*" if make() == chosen else "") for (name, make), rate in
+                  zip(ENGINES.items(), rates.values(), strict=True)}  # fmt: skip
+        print(f"{workload:<26}" + "  ".join(f"{name} {rate}" for name, rate in marked.items()), flush=True)
+        print(f"{'':<26}auto: {type(chosen).__name__}, {auto:,.0f}, {auto / best:.2f} of the best", flush=True)
+        rows.append({"case": workload, "ours": rates, "auto": type(chosen).__name__, "ratio": auto / best, "peers": {}})
+    return {"name": "engines", "rows": rows}
+
+
+def _join(on: str, window: int, engine: Any) -> StreamJoin:
+    return StreamJoin(
+        "R",
+        "S",
+        on,
+        CountWindow(window),
+        select=["R.id", "S.id"],
+        event_time="block",
+        using=engine,
+        ordering="outer",
+        step_rows=2 * BATCH,
+    )
+
+
+def _check(expected: pa.Table | None, found: pa.Table, name: str, workload: str) -> pa.Table:
+    ordered = found.sort_by([("R.id", "ascending"), ("S.id", "ascending")]).combine_chunks()
+    if expected is not None and not expected.equals(ordered):
+        raise AssertionError(f"{name} differs on {workload}: {ordered.num_rows} and {expected.num_rows} pairs")
+    return ordered

@@ -1,0 +1,133 @@
+"""A topology run as if every element had a processor of its own.
+
+The shipped tasks handle real messages one after the other on this processor; the processor time of each handling is
+measured, and the clock that would have shown it on a machine with a processor per element, and a fixed time from one to
+the next, is computed: an element begins with a message when the message has arrived and the element is free.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import itertools
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from topology import DEFAULT_STREAM, Batch, Emit, Task, TaskContext, Topology, Watermark
+from topology.messages import Message
+from topology.metrics import TaskCounters
+from topology.task_loop import Outputs, TaskCore
+
+
+@dataclass
+class _Element:
+    name: str
+    core: TaskCore
+    queues: list[deque[tuple[float, Message]]]
+    outputs: Outputs | None = None
+    free: float = 0.0
+    sent: list[tuple[_Element, int, Message]] = field(default_factory=list)
+
+    def next_input(self, now: float) -> int | None:
+        """The input whose first message came earliest among those that may be taken."""
+        ready = [
+            (queue[0][0], index)
+            for index, queue in enumerate(self.queues)
+            if queue and queue[0][0] <= now and not self.core.blocked(index)
+        ]
+        return min(ready)[1] if ready else None
+
+
+class VirtualProcessors:
+    """One element per processor, `hop_seconds` between any two; elements in `late` are so much further away."""
+
+    def __init__(self, topology: Topology, hop_seconds: float, late: Mapping[str, float] | None = None) -> None:
+        self._hop = hop_seconds
+        self._late = dict(late or {})
+        self._elements = {node.name: _element(topology, node.name) for node in topology.nodes}
+        self._sinks = topology.sinks
+        self._events: list[tuple[float, int, _Element]] = []
+        self._number = itertools.count()
+        self._sent: dict[str, int] = {}
+        for element in self._elements.values():
+            channels = {}
+            for consumer in topology.consumers(element.name):
+                index = next(each.index for each in topology.origins(consumer) if each.component == element.name)
+                channels[consumer, 0] = partial(self._note, element, self._elements[consumer], index)
+            element.outputs = Outputs(topology, element.name, 0, channels)
+
+    def open(self, streams: Iterable[str]) -> None:
+        """Announce one source for each stream, named after it."""
+        for stream in streams:
+            self._arrive(self._elements[stream], 0, 0.0, Watermark(None, DEFAULT_STREAM, stream))
+
+    def send(self, now: float, batches: Sequence[tuple[str, pa.RecordBatch]]) -> list[tuple[float, pa.RecordBatch]]:
+        """Send rows of streams at one moment; return what reaches the sink, each batch with the time."""
+        for stream, rows in batches:
+            first = self._sent.get(stream, 0)
+            self._sent[stream] = first + rows.num_rows
+            batch = Batch(DEFAULT_STREAM, rows, first=first, source=stream, born=1.0)
+            self._arrive(self._elements[stream], 0, now, batch)
+        gc.disable()
+        try:
+            return self._run()
+        finally:
+            gc.enable()
+
+    def _run(self) -> list[tuple[float, pa.RecordBatch]]:
+        results = []
+        while self._events:
+            now, _, element = heapq.heappop(self._events)
+            now = max(now, element.free)
+            index = element.next_input(now)
+            if index is None:
+                if any(element.queues):
+                    continue  # blocked, or not arrived: another event is under way
+                actions = element.core.idle()
+            else:
+                actions = element.core.handle(index, element.queues[index].popleft()[1])
+            element.free = now
+            while True:
+                start = time.thread_time()
+                emit = next(actions, None)
+                element.free += time.thread_time() - start
+                if emit is None:
+                    break
+                if element.name in self._sinks:
+                    if isinstance(emit.message, Batch):
+                        results.append((element.free, emit.message.rows))
+                    continue
+                self._send(element, emit)
+            if index is not None or any(element.queues):
+                self._wake(element, element.free)
+        return results
+
+    def _send(self, element: _Element, emit: Emit) -> None:
+        assert element.outputs is not None
+        element.outputs.send(emit)
+        for target, index, message in element.sent:
+            self._arrive(target, index, element.free + self._hop + self._late.get(target.name, 0.0), message)
+        element.sent.clear()
+
+    def _note(self, element: _Element, target: _Element, index: int, message: Message) -> None:
+        element.sent.append((target, index, message))
+
+    def _arrive(self, element: _Element, index: int, now: float, message: Message) -> None:
+        element.queues[index].append((now, message))
+        self._wake(element, now)
+
+    def _wake(self, element: _Element, now: float) -> None:
+        heapq.heappush(self._events, (now, next(self._number), element))
+
+
+def _element(topology: Topology, name: str) -> _Element:
+    node, origins = topology.node(name), topology.origins(name)
+    assert node.parallelism == 1, "an element is one task"
+    task = node.component.build(TaskContext(name, 0, 1, origins))
+    assert isinstance(task, Task)
+    return _Element(name, TaskCore(task, origins, TaskCounters()), [deque() for _ in origins])

@@ -1,0 +1,65 @@
+"""IndexJoin as an engine: threads that share one index per window.
+
+Paper: "Parallel Index-based Stream Join on a Multicore CPU", Shahvarani, Jacobsen: its parallel index-based window
+join (section 4) over the PIM-Tree (section 3).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from indexes.catalogue import CATALOGUE
+from operators.engine import ROUTER, ElementPlan, Engine
+from operators.errors import JoinError
+from operators.index_join_element import IndexJoinElement
+from operators.index_setting import AUTO, IndexSetting
+from operators.work_queue import STREAMS, WorkQueue
+from topology import TopologyBuilder
+
+WORK_QUEUE = "work-queue"
+INDEX_JOIN = "index-join"
+
+TASK_ROWS = 8192
+"""Some milliseconds of work: enough to make the cost of taking a task vanish, and little enough to share out a step."""
+
+
+@dataclass(frozen=True)
+class IndexJoin(Engine):
+    """The engine of the parallel index-based window join.
+
+    The windows are not divided: every row is stored once, in an index that all threads share, and is searched for once,
+    by the thread that took its task. So a row costs the same whatever the number of threads, where engines that divide
+    the window search every part of it.
+
+    index:     what holds a window, by its name in the catalogue; "auto" chooses. With the PIMTree several threads
+               insert at the same time.
+    threads:   threads that insert and probe; None: one per core. They are threads of one process, also on Ray.
+    task_rows: rows that a thread takes at once. Fewer: results of a step's first rows leave sooner; more: less is spent
+               on handing out tasks.
+    """
+
+    index: str = "PIMTree"
+    threads: int | None = None
+    task_rows: int = TASK_ROWS
+
+    def __post_init__(self) -> None:
+        for name in ("threads", "task_rows"):
+            value = getattr(self, name)
+            if value is None and name == "threads":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise JoinError(f"IndexJoin: {name} must be a whole number of 1 or more, not {value!r}")
+        if self.index != AUTO and self.index not in CATALOGUE:
+            raise JoinError(f"IndexJoin: index must be one of {', '.join([AUTO, *CATALOGUE])}; not {self.index!r}")
+
+    def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
+        setting = IndexSetting.of("IndexJoin", self.index, plan.predicate.dimensions, plan.windows, 1, plan.batch)
+        queue = builder.bolt(WORK_QUEUE, WorkQueue(plan.negated, self.task_rows))
+        threads = self.threads or os.cpu_count() or 1
+        element = builder.bolt(INDEX_JOIN, IndexJoinElement(plan.negated, plan.ordered, setting, threads))
+        for stream in STREAMS:
+            queue.global_grouping(ROUTER, stream)
+            element.global_grouping(WORK_QUEUE, stream)
+        return [INDEX_JOIN]

@@ -1,0 +1,97 @@
+"""Which index the cores of an engine use: named by the user, or chosen from the query and the first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes import Interval, Keys, WindowIndex
+from indexes.catalogue import CATALOGUE, make_index
+from indexes.choice import Choice, Observed, Query, choose
+from operators.errors import JoinError
+from operators.predicate import Dimension
+from operators.windows import CountWindow, Window
+
+AUTO = "auto"
+ROWS_OF_A_TIME_WINDOW = 1 << 17
+"""Assumed where a window is of time: indexes adapt to more, they only start small."""
+
+SAMPLED_KEYS, SAMPLED_PROBES = 512, 64
+
+
+@dataclass(frozen=True)
+class IndexSetting:
+    """What an engine's cores need to make their indexes.
+
+    name:   an index of the catalogue, or "auto".
+    points: for each dimension whether it asks for one value.
+    rows:   the rows of each side's window, about, that one core stores.
+    batch:  rows that come at once, about.
+    """
+
+    name: str
+    points: tuple[bool, ...]
+    negated: tuple[bool, ...]
+    rows: tuple[int, int]
+    batch: int
+
+    @classmethod
+    def of(
+        cls, engine: str, name: str, dimensions: Sequence[Dimension], windows: Sequence[Window], cores: int, batch: int
+    ) -> IndexSetting:
+        """Check the name and read the rest off the join."""
+        if name != AUTO and name not in CATALOGUE:
+            raise JoinError(f"{engine}: there is no index called {name!r}; there are {', '.join([AUTO, *CATALOGUE])}")
+        points = tuple(all(one.operator == "=" for one in dimension.comparisons) for dimension in dimensions)
+        sizes = [window.size if isinstance(window, CountWindow) else ROWS_OF_A_TIME_WINDOW for window in windows]
+        left, right = (max(1, -(-size // cores)) for size in sizes)
+        return cls(name, points, tuple(dimension.negated for dimension in dimensions), (left, right), batch)
+
+    def choice(self, side: int, observed: Observed | None = None) -> Choice:
+        """The index for one side's rows and why it is taken."""
+        if self.name != AUTO:
+            return Choice(self.name, "as asked for")
+        kinds = list(zip(self.points, self.negated, strict=True))
+        return choose(
+            Query(
+                equalities=sum(point and not negated for point, negated in kinds),
+                ranges=sum(not point and not negated for point, negated in kinds),
+                negations=sum(self.negated),
+                window=self.rows[side],
+                batch=self.batch,
+            ),
+            observed,
+        )
+
+    def make(self, side: int, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> WindowIndex:
+        """An empty index for one side, chosen with the first keys to be stored and the first intervals to be asked."""
+        observed = None
+        if probes is not None and len(keys[0]) and len(probes[0]):
+            sample = [_first(column, SAMPLED_KEYS) for column in keys]
+            observed = Observed.of(sample, [one.rows(slice(0, SAMPLED_PROBES)) for one in probes], self.rows[side])
+        return make_index(
+            self.choice(side, observed).index,
+            window=self.rows[side],
+            batch=self.batch,
+            dimensions=len(self.points),
+            key=self._key(keys, probes),
+        )
+
+    def _key(self, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> int:
+        """The dimension that leaves the fewest rows; without a sample, a point before a range before all others."""
+        order = sorted(range(len(self.points)), key=lambda d: (self.negated[d], not self.points[d]))
+        if probes is None or not len(keys[0]) or not len(probes[0]):
+            return order[0]
+        shares = []
+        for column, interval in zip(keys, probes, strict=True):
+            values = column.values[:SAMPLED_KEYS]
+            some = interval.rows(slice(0, SAMPLED_PROBES))
+            inside = (values >= some.low[:, None]) & (values <= some.high[:, None])
+            shares.append(float(np.mean(inside != interval.negated)))
+        return min(order, key=lambda d: shares[d])
+
+
+def _first(column: Keys, rows: int) -> Keys:
+    return Keys(column.values[:rows], None if column.valid is None else column.valid[:rows])
