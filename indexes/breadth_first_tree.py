@@ -202,9 +202,13 @@ def find_group(tree: TreeArrays, low: np.ndarray, start: int, group: int, places
         for k in range(group):
             begin = np.uint64(places[k]) * fanout
             places[k] = begin + count_smaller(tree.inner, level + begin, fanout, low[start + k])
-            if depth == tree.starts.size:
-                for line in range(0, tree.fanout, LINE):
-                    prefetch(tree.keys, places[k] * tree.fanout + line)
+            # The nodes of the whole group are on their way before the first of them is read.
+            below = places[k] * tree.fanout
+            for line in range(0, tree.fanout, LINE):
+                if depth == tree.starts.size:
+                    prefetch(tree.keys, below + line)
+                else:
+                    prefetch(tree.inner, tree.starts[depth] + below + line)
     for k in range(group):
         begin = np.uint64(places[k]) * fanout
         places[k] = begin + count_smaller(tree.keys, begin, fanout, low[start + k])

@@ -13,7 +13,7 @@ from indexes.candidates import Probe, Visit
 from indexes.columns import frozen
 from indexes.key_index import KeyIndex, Parameter
 
-RECENT = 1 << 14
+RECENT = 1 << 15
 """Rows that a small B+-tree takes before they are merged: its nodes stay in the second-level cache."""
 
 GROWTH = 8
