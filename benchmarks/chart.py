@@ -10,7 +10,10 @@ from pathlib import Path
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 76, 176, 46, 56
-COLOURS = ("#1f6fb4", "#d9541e", "#2a8f3c", "#8e44ad", "#b8860b", "#17a2b8", "#c2185b", "#555555", "#7cb342", "#5d4037")
+COLOURS = (
+    "#1f6fb4", "#d9541e", "#2a8f3c", "#8e44ad", "#b8860b", "#17a2b8", "#c2185b", "#555555", "#7cb342", "#5d4037",
+    "#000000", "#ff9800", "#3f51b5", "#9e9d24", "#e57373", "#4db6ac",
+)  # fmt: skip
 STYLE = (
     "text{font-family:system-ui,sans-serif;font-size:12px;fill:#333}.title{font-size:15px;font-weight:600}"
     ".grid{stroke:#ddd}.axis{stroke:#999}"

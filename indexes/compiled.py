@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+
+IMPORT = re.compile(r"^(?:from|import) ([\w.]+)", re.MULTILINE)
+"""Imports at the top level, where kernels get the kernels that they call. Parsing whole files would take longer."""
 
 
 @cache
@@ -37,12 +40,7 @@ def _with_imports(source: Path) -> set[Path]:
 
 @cache
 def _imports(source: Path) -> tuple[Path, ...]:
-    modules: set[str] = set()
-    for statement in ast.walk(ast.parse(source.read_bytes())):
-        if isinstance(statement, ast.ImportFrom) and statement.module:
-            modules.add(statement.module)
-        elif isinstance(statement, ast.Import):
-            modules.update(alias.name for alias in statement.names)
+    modules = set(IMPORT.findall(source.read_text()))
     places = [source.parents[1].joinpath(*module.split(".")) for module in modules]
     files = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
     return tuple(file for file in files if file.exists())

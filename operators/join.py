@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
+from operators.auto_engine import choose_engine
 from operators.collector import Collector
 from operators.engine import ROUTER, ElementPlan, Engine
 from operators.errors import JoinError, PredicateError
@@ -20,7 +21,6 @@ from operators.predicate import LEFT, RIGHT, Predicate, normalise
 from operators.router import JoinSide, Router
 from operators.running_join import RunningJoin
 from operators.selection import Selection
-from operators.spo_join import SPOJoin
 from operators.sql import parse_condition, parse_query
 from operators.sql_window import ParameterValue, WindowClause
 from operators.windows import CountWindow, TimeWindow, Window
@@ -141,7 +141,7 @@ class StreamJoin:
     @property
     def engine(self) -> Engine:
         """The engine that runs the join."""
-        return SPOJoin() if self.using == "auto" else self.using
+        return choose_engine(self.predicate).engine if self.using == "auto" else self.using
 
     def topology(self) -> Topology:
         """The graph of processing elements."""
@@ -156,7 +156,8 @@ class StreamJoin:
         for stream in self.stream_names:
             gate.global_grouping(stream)
         sides = (self._side(LEFT, engine), self._side(RIGHT, engine))
-        router = builder.bolt(ROUTER, Router(sides, self.predicate, self.selection, engine.split_fields))
+        chosen = f"auto: {choose_engine(self.predicate)}" if self.using == "auto" else ""
+        router = builder.bolt(ROUTER, Router(sides, self.predicate, self.selection, engine.split_fields, chosen))
         for stream in self.stream_names:
             router.global_grouping(engine.gate, stream)
         ordering = ordering_of(self.ordering)

@@ -47,12 +47,14 @@ class Router(Bolt):
     """Routes the rows of both sides; in a self-join both sides have the same stream.
 
     split_fields: also send each dimension as a stream of its own, for predicate elements.
+    chosen:       why this engine, for the plan, where the user left it open.
     """
 
     sides: tuple[JoinSide, JoinSide]
     predicate: Predicate
     selection: Selection
     split_fields: bool = False
+    chosen: str = ""
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -63,9 +65,9 @@ class Router(Bolt):
 
     @property
     def note(self) -> str:
-        return f"{self.sides[0].window}" + (
-            "" if self.sides[0].window == self.sides[1].window else f" | {self.sides[1].window}"
-        )
+        left, right = (str(side.window) for side in self.sides)
+        windows = left if left == right else f"{left} | {right}"
+        return f"{windows}; {self.chosen}" if self.chosen else windows
 
     def build(self, context: TaskContext) -> Task:
         return RouterTask(self)

@@ -10,8 +10,9 @@ from indexes.choice import Choice, Observed, Query, choose
 CASES = [
     (Query(negations=1), None, "LinearScan", "!="),
     (Query(ranges=1, window=100), None, "LinearScan", "100 rows"),
-    (Query(equalities=1), None, "HashIndex", "equality"),
-    (Query(equalities=1, ranges=1), None, "HashIndex", "filter"),
+    (Query(equalities=1, window=1 << 17), None, "HashIndex", "equality"),
+    (Query(equalities=1, ranges=1, window=1 << 17), None, "HashIndex", "filter"),
+    (Query(equalities=1), None, "LeveledTrees", "too large to hash"),
     (Query(equalities=1, ranges=1), Observed(matches=5000.0), "RangeTreeWindow", "5,000"),
     (Query(ranges=2), None, "TieredRuns", "permutation"),
     (Query(ranges=2), Observed(matches=10.0), "TieredRuns", "permutation"),

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 
 import pyarrow as pa
 import pytest
 
-from operators import CountWindow, SPOJoin, StreamJoin
+from operators import (
+    CountWindow,
+    Engine,
+    HandshakeJoin,
+    IndexJoin,
+    PanJoin,
+    ScaleJoin,
+    SplitJoin,
+    SPOJoin,
+    StreamJoin,
+)
 from tests.duckdb_oracle import duckdb_oracle
 from tests.oracle import Band, Comparison, Count, Linear, Time, assert_same_result
 from tests.realdata import green_taxi, taxi_sample, transformer
@@ -32,10 +43,16 @@ WHERE NYC.trip_dist1 > NYC.trip_dist2
 AND NYC.trip_fare1 < NYC.trip_fare2
 WINDOW AS ( SLIDE INTERVAL 'D' ON 'W');
 """
-PLANS = [
-    SPOJoin(elements=2, mutable="fused", merge_interval=512),
-    SPOJoin(elements=3, mutable="decomposed", merge_interval=300),
-]
+PLANS: dict[str, Engine] = {
+    "fused": SPOJoin(elements=2, mutable="fused", merge_interval=512),
+    "decomposed": SPOJoin(elements=3, mutable="decomposed", merge_interval=300),
+    "ScaleJoin": ScaleJoin(threads=2),
+    "SplitJoin": SplitJoin(cores=3, fanout=2, index="auto"),
+    "PanJoin": PanJoin(workers=2),
+    "IndexJoin": IndexJoin(threads=2),
+    "HandshakeJoin": HandshakeJoin(cores=3),
+}
+every_engine = pytest.mark.parametrize("engine", PLANS.values(), ids=PLANS)
 
 
 def station(number: int) -> pa.Table:
@@ -46,12 +63,19 @@ def station(number: int) -> pa.Table:
     return pa.table(columns, names=["POW_ID", "COOL_ID", "POWER", "COOL", "hour"])
 
 
-@pytest.mark.parametrize("engine", PLANS, ids=["fused", "decomposed"])
-def test_q1_cross_join_of_two_stations(engine: SPOJoin) -> None:
-    r, s = station(1), station(2)
-    actual = StreamJoin.from_sql(Q1, event_time="hour", using=engine, step_rows=700).collect({"R": r, "S": s})
-    expected = duckdb_oracle(
-        {"R": {"R": r}, "S": {"S": s}},
+@every_engine
+def test_q1_cross_join_of_two_stations(engine: Engine) -> None:
+    stations = {"R": station(1), "S": station(2)}
+    actual = StreamJoin.from_sql(Q1, event_time="hour", using=engine, step_rows=700).collect(stations)
+    expected = q1_expected()
+    assert expected.num_rows > 1000
+    assert_same_result(actual, expected)
+
+
+@cache
+def q1_expected() -> pa.Table:
+    return duckdb_oracle(
+        {"R": {"R": station(1)}, "S": {"S": station(2)}},
         ("R", "R"),
         ("S", "S"),
         [Comparison(Linear("POWER"), "<", Linear("POWER")), Comparison(Linear("COOL"), ">", Linear("COOL"))],
@@ -59,12 +83,10 @@ def test_q1_cross_join_of_two_stations(engine: SPOJoin) -> None:
         "hour",
         ["R.POW_ID", "R.COOL_ID", "S.POW_ID", "S.COOL_ID"],
     )
-    assert expected.num_rows > 1000
-    assert_same_result(actual, expected)
 
 
-@pytest.mark.parametrize("engine", PLANS, ids=["fused", "decomposed"])
-def test_q2_band_join_of_taxi_trips_with_each_other(engine: SPOJoin) -> None:
+@every_engine
+def test_q2_band_join_of_taxi_trips_with_each_other(engine: Engine) -> None:
     trips = taxi_sample().select(["id", "ts", "lon", "lat"]).slice(0, 4000)
     trips = trips.rename_columns(["tripId", "time", "start_LON", "start_LAT"])
     slide, size = timedelta(minutes=1), timedelta(minutes=3)
@@ -88,8 +110,8 @@ def test_q2_band_join_of_taxi_trips_with_each_other(engine: SPOJoin) -> None:
     assert_same_result(actual, expected)
 
 
-@pytest.mark.parametrize("engine", PLANS, ids=["fused", "decomposed"])
-def test_q3_self_join_of_taxi_trips(engine: SPOJoin) -> None:
+@every_engine
+def test_q3_self_join_of_taxi_trips(engine: Engine) -> None:
     trips = green_taxi().select(["id", "ts", "distance", "fare"]).slice(0, 12_000)
     trips = trips.rename_columns(["ID", "ts", "trip_dist", "trip_fare"])
     window = CountWindow(2000, 500)  # takes the place of the printed clause, whose D and W are left open
