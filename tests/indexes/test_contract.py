@@ -11,7 +11,7 @@ from tests.indexes.generated import seeds
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(seeds, st.integers(1, 3), st.lists(st.sampled_from(STEPS), min_size=1, max_size=30))
 def test_any_course_of_events_agrees_with_a_linear_scan(
     name: str, seed: int, dimensions: int, steps: list[str]

@@ -120,7 +120,7 @@ def ordered(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(seeds, st.sampled_from(PAIRS), st.sampled_from(sorted(COMPARE)))
 def test_every_type_compares_as_its_values_do(name: str, seed: int, types: tuple[str, str], sign: str) -> None:
     rng = np.random.default_rng(seed)

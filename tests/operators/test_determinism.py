@@ -77,20 +77,25 @@ def test_output_does_not_depend_on_who_sends_when() -> None:
     expected = content(join_with(window, SPOJoin(elements=1), 1 << 17).collect(SOURCES))
     for seed in range(3):
         join = join_with(window, SPOJoin(elements=2, merge_interval=90), 80)
-        names = {stream: list(tables) for stream, tables in SOURCES.items()}
-        with join.launch(LocalRuntime(), sources=names) as running:
-            threads = [
-                threading.Thread(target=send, args=(running, stream, name, table, random.Random(f"{seed}{name}")))
-                for stream, tables in SOURCES.items()
-                for name, table in tables.items()
-            ]
-            for thread in threads:
-                thread.start()
-            finisher = threading.Thread(target=finish_after, args=(threads, running))
-            finisher.start()
-            result = pa.Table.from_batches(list(running.results()), running.result_schema())
-            finisher.join()
-        assert content(result) == expected
+        assert content(results_of_senders(join, seed)) == expected
+
+
+def results_of_senders(join: StreamJoin, seed: int) -> pa.Table:
+    """The results when each source is sent by a thread of its own, in pieces that `seed` decides."""
+    names = {stream: list(tables) for stream, tables in SOURCES.items()}
+    with join.launch(LocalRuntime(), sources=names) as running:
+        threads = [
+            threading.Thread(target=send, args=(running, stream, name, table, random.Random(f"{seed}{name}")))
+            for stream, tables in SOURCES.items()
+            for name, table in tables.items()
+        ]
+        for thread in threads:
+            thread.start()
+        finisher = threading.Thread(target=finish_after, args=(threads, running))
+        finisher.start()
+        result = pa.Table.from_batches(list(running.results()), running.result_schema())
+        finisher.join()
+    return result
 
 
 def finish_after(threads: list[threading.Thread], running: RunningJoin) -> None:

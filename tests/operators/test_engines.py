@@ -20,7 +20,7 @@ from operators import (
     SPOJoin,
     StreamJoin,
 )
-from tests.operators.test_determinism import SOURCES, TABLES, WINDOWS, content, join_with
+from tests.operators.test_determinism import SOURCES, TABLES, WINDOWS, content, join_with, results_of_senders
 from tests.operators.test_join import check
 from tests.strategies import JoinCase, join_cases
 from topology import LocalRuntime
@@ -53,7 +53,7 @@ ELEMENTS = {
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(case=join_cases(), cores=st.sampled_from([1, 2, 4]), step_rows=st.integers(1, 9))
 def test_results_and_their_order_are_those_of_the_oracle(
     name: str, case: JoinCase, cores: int, step_rows: int
@@ -77,6 +77,16 @@ def test_every_engine_gives_the_same_bytes_at_every_size(window: object) -> None
         for cores in (1, 2, 8):
             found = join_with(window, engine(cores), rng.choice([37, 500, 1 << 17])).collect(SOURCES)
             assert content(found) == expected, f"{name} with {cores} elements"
+
+
+def test_no_timing_cut_interleaving_or_parallelism_changes_a_byte() -> None:
+    expected = content(join_with(WINDOWS[0], SPOJoin(), 1 << 17).collect(SOURCES))
+    for seed in range(20):
+        chance = random.Random(seed)
+        name = chance.choice(list(ENGINES))
+        engine = ENGINES[name](chance.choice([1, 2, 3, 5]))
+        join = join_with(WINDOWS[0], engine, chance.choice([37, 200, 5000]))
+        assert content(results_of_senders(join, seed)) == expected, f"seed {seed}: {engine}"
 
 
 @pytest.mark.parametrize("name", ELEMENTS)
