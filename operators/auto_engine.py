@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from operators.engine import Engine
@@ -31,7 +32,10 @@ def choose_engine(predicate: Predicate) -> EngineChoice:
     """
     asked = [dimension for dimension in predicate.dimensions if not dimension.negated]
     if len(asked) == 1:
-        return EngineChoice(IndexJoin(index=AUTO), "one column of each side decides: one shared index finds its range")
+        # Half of the cores: gate, router and collector take about as much as the index.
+        threads = max(1, (os.cpu_count() or 1) // 2)
+        engine = IndexJoin(index=AUTO, threads=threads)
+        return EngineChoice(engine, "one column of each side decides: one shared index finds its range")
     if not asked:
         return EngineChoice(SPOJoin(), "nothing but '!=' is asked, and it answers in pieces of sorted blocks")
     return EngineChoice(SPOJoin(), f"{len(asked)} columns of each side decide, and its segments match two at once")
