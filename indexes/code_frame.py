@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from indexes.compiled import kernel
-from indexes.ordered_integers import GREATEST
+from indexes.ordered_integers import ordered_floats
 
 TOP = 65533
 """The code of all keys above the frame; 0 is that of those below."""
@@ -35,7 +35,7 @@ def numbers_of(keys: np.ndarray, floats: bool) -> np.ndarray:
     """The float64 nearest to each ordered integer or, where it stands for a float, that float. Cost: O(n)."""
     if not floats:
         return keys.astype(np.float64)
-    return np.asarray(keys ^ ((keys >> 63) & GREATEST)).view(np.float64)
+    return ordered_floats(keys)
 
 
 def frame_of(numbers: np.ndarray) -> tuple[float, float]:
