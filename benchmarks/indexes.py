@@ -27,6 +27,9 @@ from indexes.choice import Observed, Query, choose
 ROUNDS = 3
 """Machines are shared and noisy: the best of so many runs counts, ours and the peer's alike."""
 
+WARM_UP = Workload(1 << 16, 256)
+"""A short run that compiles what the measured one calls: a large batch and small ones, merges and probes."""
+
 SLOW = {"LinearScan", "SortedListIndex"}
 """Shown where they still finish: a scan compares everything, the other one keeps Python objects."""
 
@@ -61,7 +64,7 @@ def default_band_index(workload: Workload) -> tuple[str, Callable[[], WindowInde
 
 def best(workload: Workload, make: Callable[[], WindowIndex], tuples: int, rounds: int = ROUNDS) -> Steady:
     """The best of several runs; a first short one compiles."""
-    steady(Workload(1 << 12, 256), make, 2048)
+    steady(WARM_UP, make, 2048)
     return max((steady(workload, make, tuples) for _ in range(rounds)), key=lambda run: run.rate)
 
 
@@ -110,7 +113,7 @@ def _each(workloads: dict[str, Workload], tuples: int, seconds: float) -> Iterat
             if not entry.bands or (name in SLOW and workload.window * workload.batch > 1 << 24):
                 continue
             make = partial(make_index, name, window=workload.window, batch=workload.batch)
-            steady(Workload(1 << 12, 256), make, 2048)
+            steady(WARM_UP, make, 2048)
             yield {"case": label, "index": name, **_parts(steady(workload, make, tuples, seconds=seconds))}
 
 
