@@ -3,8 +3,11 @@
 In flow: streams of rows, from any number of physical sources. Out flow: result rows, exact and in order.
 May import: indexes, topology, and sqlglot for query text.
 
-Follow the data by opening: join (the front door), gate, router, then the elements of an engine (spo_join:
-mutable_element or predicate_element and logical_and_element, permutation_element, po_join_element), collector.
+Follow the data by opening: join (the front door), gate, router, then the elements of an engine, collector. Engines and
+their elements: spo_join (mutable_element or predicate_element and logical_and_element, permutation_element,
+po_join_element, state_cache), index_join (work_queue, index_join_element), pan_join (pan_manager, pan_worker,
+pan_mirror), scale_join (scale_gate, processing_thread), split_join (distribution_tree, join_core, collection_tree),
+handshake_join (handshake_core).
 """
 
 from operators.engine import Engine

@@ -13,6 +13,9 @@ from functools import partial
 
 import pyarrow as pa
 
+from operators import StreamJoin
+from tests.oracle import assert_same_result
+from tests.strategies import JoinCase
 from topology import DEFAULT_STREAM, Batch, Emit, End, Task, TaskContext, Topology, Watermark
 from topology.messages import Message
 from topology.metrics import TaskCounters
@@ -114,3 +117,10 @@ def _messages(sources: Mapping[str, list[pa.RecordBatch]], chance: random.Random
             messages.append(End(DEFAULT_STREAM, name))
             del left[name]
     return [*messages, End()]
+
+
+def check_schedule(case: JoinCase, join: StreamJoin, seed: int) -> None:
+    """Under the schedule of `seed` the join gives the oracle's results in its order."""
+    batches = run_seeded(join.topology(), case.batches(), seed)
+    expected = case.expected().table
+    assert_same_result(pa.Table.from_batches(batches) if batches else expected.slice(0, 0), expected)
