@@ -11,6 +11,14 @@ class WindowError(ValueError):
     """A window that makes no sense, or does not fit the event time it is used with."""
 
 
+class DurationError(WindowError):
+    """A length of time that cannot be read, or that does not fit the event time it is used with."""
+
+
+class UnboundedStateWarning(UserWarning):
+    """A join remembers rows for ever; the message says what that costs."""
+
+
 class JoinError(ValueError):
     """A join that is described wrongly: its streams, columns or settings."""
 

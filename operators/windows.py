@@ -10,22 +10,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import timedelta
-from fractions import Fraction
-from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.errors import WindowError
+from operators.durations import Duration, checked_duration, in_unit, written
+from operators.errors import DurationError, WindowError
 from operators.growing_array import GrowingArray
 
 Int64 = npt.NDArray[np.int64]
 Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
-Duration = int | float | timedelta
 
 _INT64 = np.iinfo(np.int64)
-_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -48,29 +45,39 @@ class CountWindow:
 class TimeWindow:
     """The rows of the last `size` of event time; with a slide, expiry happens at multiples of `slide`.
 
-    Sizes are timedeltas, or numbers in the event-time column's own unit. An arriving row with time t meets rows y with
-    t - y.time <= size or, with a slide, y.time >= (floor((t - size) / slide) + 1) * slide.
+    Sizes are timedeltas, text such as "10 min", or numbers in the event-time column's own unit. An arriving row with
+    time t meets rows y with t - y.time <= size or, with a slide, y.time >= (floor((t - size) / slide) + 1) * slide.
     """
 
     size: Duration
     slide: Duration | None = None
 
     def __post_init__(self) -> None:
-        _check_duration("size", self.size, least=0)
+        object.__setattr__(self, "size", _checked("size", self.size))
         if self.slide is not None:
-            _check_duration("slide", self.slide, least=None)
+            object.__setattr__(self, "slide", _checked("slide", self.slide))
+            if not self.slide:
+                raise WindowError(f"TimeWindow: slide must be positive, not {self.slide!r}")
+
+    def __repr__(self) -> str:
+        given = [self.size] if self.slide is None else [self.size, self.slide]
+        shown = (repr(written(each)) if isinstance(each, timedelta) else repr(each) for each in given)
+        return f"TimeWindow({', '.join(shown)})"
 
     def in_unit_of(self, kind: pa.DataType | None) -> tuple[int | float, int | float | None]:
         """Return size and slide as numbers in the unit of an event-time column (None: row numbers)."""
-        size = _in_unit(self.size, kind, "size")
-        slide = None if self.slide is None else _in_unit(self.slide, kind, "slide")
+        try:
+            size = in_unit(self.size, kind)
+            slide = None if self.slide is None else in_unit(self.slide, kind)
+        except DurationError as error:
+            raise DurationError(f"TimeWindow: {error}") from None
         if kind is not None and pa.types.is_floating(kind):
             return float(size), None if slide is None else float(slide)
         if slide is None:
             return int(size // 1), None  # whole times differ by whole numbers
         if size % 1 or slide % 1:
             raise WindowError(
-                f"TimeWindow: size {self.size} and slide {self.slide} must be whole numbers of the event time's unit "
+                f"{self!r}: size and slide must be whole numbers of the event time's unit "
                 f"({'rows' if kind is None else kind}): use multiples of it, or a finer unit"
             )
         return int(size), int(slide)
@@ -175,27 +182,11 @@ def _saturating(times: Times, offset: int) -> Times:
     return np.where(times >= _INT64.min - offset, times, _INT64.min - offset) + offset
 
 
-def _check_duration(name: str, value: Duration, least: int | None) -> None:
-    number = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(value, bool) or not isinstance(number, int | float) or not isfinite(number):
-        raise WindowError(f"TimeWindow: {name} must be a timedelta or a number, not {value!r}")
-    if number < 0 or (least is None and number == 0):
-        bound = "positive" if least is None else "zero or more"
-        raise WindowError(f"TimeWindow: {name} must be {bound}, not {value!r}")
-
-
-def _in_unit(value: Duration, kind: pa.DataType | None, name: str) -> Fraction:
-    if not isinstance(value, timedelta):
-        return Fraction(value)
-    seconds = Fraction(value // timedelta(microseconds=1), 1_000_000)
-    if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind)):
-        return seconds * _UNITS[kind.unit]
-    if kind is not None and pa.types.is_date32(kind):
-        return seconds / 86_400
-    if kind is not None and pa.types.is_date64(kind):
-        return seconds * 1_000
-    found = "row numbers" if kind is None else str(kind)
-    raise WindowError(
-        f"TimeWindow: {name} is a timedelta, but event time is {found}: give the {name} as a number in that unit, "
-        f"or make the event-time column a timestamp"
-    )
+def _checked(name: str, value: Duration) -> int | float | timedelta:
+    try:
+        length = checked_duration(value)
+    except DurationError as error:
+        raise DurationError(f"TimeWindow: {name}: {error}") from None
+    if length < (timedelta(0) if isinstance(length, timedelta) else 0):  # type: ignore[operator]
+        raise WindowError(f"TimeWindow: {name} must be zero or more, not {value!r}")
+    return length

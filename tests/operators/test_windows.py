@@ -112,8 +112,11 @@ def test_a_timedelta_becomes_the_unit_of_the_column(kind: pa.DataType, expected:
         (lambda: CountWindow(True), "not True"),
         (lambda: TimeWindow(-1), "size must be zero or more, not -1"),
         (lambda: TimeWindow(5, 0), "slide must be positive, not 0"),
-        (lambda: TimeWindow("10 parsecs"), "must be a timedelta or a number"),  # type: ignore[arg-type]
-        (lambda: TimeWindow(math.nan), "must be a timedelta or a number"),
+        (lambda: TimeWindow(-1, 5), "size must be zero or more, not -1"),
+        (lambda: TimeWindow(5, "-1 s"), "slide must be zero or more, not '-1 s'"),
+        (lambda: TimeWindow("10 parsecs"), "TimeWindow: size: '10 parsecs' is not a length of time"),
+        (lambda: TimeWindow(math.nan), "TimeWindow: size: nan is not a length of time"),
+        (lambda: TimeWindow(None), "TimeWindow: size: None is not a length of time"),  # type: ignore[arg-type]
         (lambda: TimeWindow(timedelta(seconds=1)).in_unit_of(pa.int64()), "event time is int64"),
         (lambda: TimeWindow(timedelta(seconds=1)).in_unit_of(None), "event time is row numbers"),
         (lambda: TimeWindow(timedelta(milliseconds=1500), timedelta(seconds=1)).in_unit_of(pa.timestamp("s")), "finer"),
