@@ -13,6 +13,7 @@ handshake_join (handshake_core).
 from operators.engine import Engine
 from operators.errors import JoinError, PredicateError, QueryError, WindowError
 from operators.expressions import col, stream
+from operators.functions import Function, function
 from operators.handshake_join import HandshakeJoin
 from operators.index_join import IndexJoin
 from operators.join import StreamJoin
@@ -28,6 +29,7 @@ __all__ = [
     "CountWindow",
     "Engine",
     "EveryK",
+    "Function",
     "HandshakeJoin",
     "IndexJoin",
     "JoinError",
@@ -43,5 +45,6 @@ __all__ = [
     "TimeWindow",
     "WindowError",
     "col",
+    "function",
     "stream",
 ]

@@ -1,9 +1,11 @@
 """Column expressions: how a join condition is written in Python.
 
 ``R = stream("R"); S = stream("S")`` give columns as ``R.power`` or ``R["power"]``; arithmetic,
-comparisons, ``abs``, ``.between`` and ``&`` build a tree that prints like the query it stands
-for. Nothing is checked here beyond the kind of a literal: `operators.predicate` decides which
-trees a join can run, so Python and SQL texts meet the same rules and the same messages.
+comparisons, ``abs``, ``.between``, ``.isin``, ``.is_null``, ``&``, ``|`` and ``~`` build a tree
+that prints like the query it stands for; `operators.functions` adds conditions of the user's own.
+Nothing is checked here beyond the kind of a literal: `operators.predicate` and
+`operators.evaluation` decide which trees a join can run, so Python and SQL texts meet the same
+rules and the same messages.
 
 ``==`` builds a condition, so two expressions are compared by their ``repr``; expressions hash by
 identity.
@@ -11,26 +13,19 @@ identity.
 
 from __future__ import annotations
 
-import math
-import operator
-import re
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 from typing import Literal as Choice
 
-import numpy as np
-
+from operators.constants import ConstantValue, constant_value, identifier, written_constant
 from operators.errors import PredicateError
 
 ArithmeticOperator = Choice["+", "-", "*", "/"]
 ComparisonOperator = Choice["<", "<=", ">", ">=", "=", "!="]
 
 # How tightly each node binds when printed; a child that binds less than its place is bracketed.
-_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _ATOM = range(7)
-
-_UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000),
-          ("SECOND", 1_000_000), ("MILLISECOND", 1_000), ("MICROSECOND", 1))  # fmt: skip
+_ALIAS, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _ATOM = range(8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +92,27 @@ class Expression:
         """``self >= low AND self <= high``, both ends included as in SQL."""
         return Between(self, as_expression(low), as_expression(high))
 
+    def isin(self, *values: object) -> Expression:
+        """Equal to one of the values, as in SQL's IN: ``R.kind.isin("a", "b")``, or one list of them."""
+        if len(values) == 1 and isinstance(values[0], set | frozenset):
+            values = tuple(sorted(values[0], key=repr))  # a set has no order of its own, a query has
+        listed = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
+        return one_of(self, tuple(as_expression(value) for value in listed))
+
+    def is_null(self) -> IsNull:
+        """``self IS NULL``: true for null and for NaN, and never unknown."""
+        return IsNull(self)
+
+    def is_not_null(self) -> Not:
+        """``self IS NOT NULL``: false for null and for NaN, and never unknown."""
+        return Not(IsNull(self))
+
+    def alias(self, name: str) -> Alias:
+        """``self AS name``: what the results call it; in a select list only."""
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"an alias is a non-empty string, not {name!r}")
+        return Alias(self, name)
+
     def __and__(self, other: object) -> And:
         return And(self, as_expression(other))
 
@@ -115,8 +131,8 @@ class Expression:
     def __bool__(self) -> bool:
         raise TypeError(
             f"the condition `{self!r}` has no truth value before rows are joined: combine "
-            "conditions with `&`, each in brackets, not with `and`, `or`, `not`; "
-            "write a < b < c as b.between(a, c) or (a < b) & (b < c)"
+            "conditions with `&`, `|` and `~`, each in brackets, not with `and`, `or`, `not`; "
+            "write a < b < c as b.between(a, c) or (a < b) & (b < c), and a in [..] as a.isin(..)"
         )
 
 
@@ -133,14 +149,14 @@ class Column(Expression):
 
     def __repr__(self) -> str:
         parts = [self.name] if self.stream is None else [self.stream, self.name]
-        return ".".join(_identifier(part) for part in parts)
+        return ".".join(identifier(part) for part in parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expression):
-    """A number or a length of time written in the condition."""
+    """A value written in the condition; see `operators.constants` for what may be one."""
 
-    value: int | float | timedelta
+    value: ConstantValue
 
     @property
     def binding(self) -> int:  # type: ignore[override]
@@ -148,7 +164,7 @@ class Constant(Expression):
         return _PRODUCT if repr(self).startswith("-") else _ATOM
 
     def __repr__(self) -> str:
-        return _interval(self.value) if isinstance(self.value, timedelta) else repr(self.value)
+        return written_constant(self.value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -230,7 +246,7 @@ class And(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Or(Expression):
-    """Either condition holds; no join runs it yet, so that it can be named in a message."""
+    """Either condition holds."""
 
     left: Expression
     right: Expression
@@ -241,14 +257,66 @@ class Or(Expression):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Not(Expression):
-    """The condition does not hold; NULL and NaN match neither way."""
+class In(Or):
+    """``operand IN (values)``: an Or of equalities that prints as it was written."""
 
     operand: Expression
-    binding: ClassVar[int] = _NOT
+    values: tuple[Expression, ...]
+    binding: ClassVar[int] = _COMPARE
 
     def __repr__(self) -> str:
+        return f"{_within(self.operand, _SUM)} IN ({', '.join(map(repr, self.values))})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Not(Expression):
+    """The condition does not hold; what is unknown stays unknown."""
+
+    operand: Expression
+
+    @property
+    def binding(self) -> int:  # type: ignore[override]
+        return _COMPARE if isinstance(self.operand, IsNull) else _NOT
+
+    def __repr__(self) -> str:
+        if isinstance(self.operand, IsNull):
+            return f"{_within(self.operand.operand, _SUM)} IS NOT NULL"
         return f"NOT {_within(self.operand, _ATOM)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IsNull(Expression):
+    """``x IS NULL``: x is null or NaN."""
+
+    operand: Expression
+    binding: ClassVar[int] = _COMPARE
+
+    def __repr__(self) -> str:
+        return f"{_within(self.operand, _SUM)} IS NULL"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Call(Expression):
+    """A condition computed by a Python function: Arrow arrays in, one boolean per row out; null is unknown."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Expression, ...]
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{identifier(self.name)}({', '.join(map(repr, self.arguments))})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Alias(Expression):
+    """``x AS name``, in a select list."""
+
+    operand: Expression
+    name: str
+    binding: ClassVar[int] = _ALIAS
+
+    def __repr__(self) -> str:
+        return f"{_within(self.operand, _OR)} AS {identifier(self.name)}"
 
 
 @dataclass(frozen=True)
@@ -291,42 +359,48 @@ def col(name: str) -> Column:
 
 def as_expression(value: object) -> Expression:
     """``value`` itself if it is an expression, else the constant it stands for."""
-    if isinstance(value, Expression):
-        return value
-    if isinstance(value, (bool, str, bytes)) or value is None:
-        remedy = "NULL never matches" if value is None else "compare columns of numbers or times"
-        raise PredicateError(
-            f"{value!r} ({type(value).__name__}) cannot stand in a join condition: {remedy}"
-        )
-    if isinstance(value, timedelta):
-        if getattr(value, "nanoseconds", 0):  # pandas.Timedelta is a finer timedelta
-            raise PredicateError(f"{value!r} is finer than a microsecond, which is not supported")
-        return Constant(timedelta(value.days, value.seconds, value.microseconds))
-    number: Any = value
-    try:
-        return Constant(operator.index(number))
-    except TypeError:
-        pass
-    # float() would accept any width (Decimal, float32); a Decimal would silently lose digits.
-    if isinstance(number, float) or _is_numpy_float(number):
-        if math.isfinite(number):
-            return Constant(float(number))
-        raise PredicateError(f"{number} cannot stand in a join condition: write a finite number")
-    raise PredicateError(
-        f"{value!r} ({type(value).__name__}) cannot stand in a join condition: "
-        "write an int, a float or a datetime.timedelta"
-    )
+    return value if isinstance(value, Expression) else Constant(constant_value(value))
 
 
-def _is_numpy_float(value: Any) -> bool:
-    return isinstance(value, np.floating)
+def one_of(operand: Expression, values: tuple[Expression, ...]) -> Expression:
+    """``operand IN (values)``, as an Or of equalities."""
+    if not values:
+        raise PredicateError(f"`{operand!r} IN ()` lists no value, so nothing would match: name at least one")
+    equal: list[Expression] = [Compare("=", operand, value) for value in values]
+    if len(equal) == 1:
+        return equal[0]
+    middle = len(equal) // 2
+    return In(_either(equal[:middle]), _either(equal[middle:]), operand, values)
 
 
-def _identifier(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
+def _either(conditions: list[Expression]) -> Expression:
+    # a balanced tree: a list of thousands must not be thousands of nodes deep
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2
+    return Or(_either(conditions[:middle]), _either(conditions[middle:]))
 
 
-def _interval(length: timedelta) -> str:
-    total = length // timedelta(microseconds=1)
-    unit, size = next((unit, size) for unit, size in _UNITS if total % size == 0)
-    return f"INTERVAL '{total // size}' {unit}"
+def parts_of(expression: Expression) -> Iterator[Expression]:
+    """The nodes right below ``expression``, as written."""
+    if isinstance(expression, In):
+        yield from (expression.operand, *expression.values)
+        return
+    for field in fields(expression):
+        value = getattr(expression, field.name)
+        if isinstance(value, Expression):
+            yield value
+        elif isinstance(value, tuple):
+            yield from value
+
+
+def columns_of(expression: Expression) -> list[Column]:
+    """The distinct columns that occur in ``expression``, in the order in which they are first written."""
+    found: dict[tuple[str | None, str], Column] = {}
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Column):
+            found.setdefault((node.stream, node.name), node)
+        waiting.extend(reversed(list(parts_of(node))))
+    return list(found.values())

@@ -126,6 +126,7 @@ class ConditionReader:
                 operand = self.expression(node.this)
                 # -3 is a number, not an operation on one
                 if isinstance(operand, Constant) and isinstance(node.this, exp.Literal):
+                    assert isinstance(operand.value, int | float)
                     return Constant(-operand.value)
                 return Negate(operand)
             case exp.Abs():

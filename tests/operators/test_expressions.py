@@ -3,18 +3,31 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from operators.constants import WrittenFloat, written_number
 from operators.errors import PredicateError
-from operators.expressions import Expression, col, stream
+from operators.expressions import Call, Expression, Or, col, columns_of, stream
+from operators.functions import function
 from operators.predicate import Chain, Combined, Comparison, Dimension, Step, normalise
 
 R, S = stream("R"), stream("S")
+
+
+@function
+def near(one: pa.Array, other: pa.Array, distance: pa.Array) -> pa.Array:
+    return pc.less_equal(pc.abs(pc.subtract(one, other)), distance)
+
+
+def beyond(one: pa.Array, other: pa.Array) -> pa.Array:
+    return pc.greater(one, other)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +52,30 @@ R, S = stream("R"), stream("S")
         (10 >= abs(R.x - S.x), "abs(R.x - S.x) <= 10"),  # noqa: SIM300
         (np.float64(2.5) * R.a < np.int32(3) + S.b, "2.5 * R.a < 3 + S.b"),
         (np.float32(0.5) < R.a - S.b, "R.a - S.b > 0.5"),
+        (R.a == "it's", "R.a = 'it''s'"),
+        (R.a == b"\x00\xff", "R.a = X'00FF'"),
+        (R.a == True, "R.a = TRUE"),  # noqa: E712
+        (R.a != np.bool_(False), "R.a != FALSE"),
+        (R.a < Decimal("1.50"), "R.a < 1.50"),
+        (R.a < Decimal("-1.5") * S.b, "R.a < -1.5 * S.b"),
+        (R.d >= date(2024, 2, 29), "R.d >= DATE '2024-02-29'"),
+        (R.t >= datetime(2024, 2, 29, 8), "R.t >= TIMESTAMP '2024-02-29 08:00:00'"),
+        (R.t > datetime(2024, 2, 29, 8, 0, 0, 5, UTC), "R.t > TIMESTAMP '2024-02-29 08:00:00.000005+00:00'"),
+        (R.t < time(8, 30), "R.t < TIME '08:30:00'"),
+        (R.t < np.datetime64("2024-02-29"), "R.t < DATE '2024-02-29'"),
+        (R.t < np.datetime64("2024-02-29T08:00", "ns"), "R.t < TIMESTAMP '2024-02-29 08:00:00'"),
+        (R.t - S.t < np.timedelta64(90, "m"), "R.t - S.t < INTERVAL '90' MINUTE"),
+        (R.a.isin(1, 2, 3) & (R.b < S.b), "R.a IN (1, 2, 3) AND R.b < S.b"),
+        (~(R.a + 1).isin(["x", "y"]), "NOT (R.a + 1 IN ('x', 'y'))"),
+        (R.a.isin({3, 2}), "R.a IN (2, 3)"),
+        (R.a.isin([S.b]), "R.a = S.b"),
+        (R.a.is_null() | S.b.is_not_null() & (R.a < 3), "R.a IS NULL OR S.b IS NOT NULL AND R.a < 3"),
+        (~(R.a + S.b).is_null(), "R.a + S.b IS NOT NULL"),
+        (~~R.a.is_null(), "NOT (R.a IS NOT NULL)"),
+        (near(R.x, S.x, 0.5) & (R.a < S.a), "near(R.x, S.x, 0.5) AND R.a < S.a"),
+        (~near(R.x, S.x, 0.5), "NOT near(R.x, S.x, 0.5)"),
+        ((R.price * 2).alias("double"), "R.price * 2 AS double"),
+        (near(R.x, S.x, 1).alias("is near"), 'near(R.x, S.x, 1) AS "is near"'),
     ],
 )
 def test_an_expression_reads_like_the_query(expression: Expression, text: str) -> None:
@@ -55,6 +92,54 @@ def test_streams_and_columns_survive_pickling_and_odd_names() -> None:
     with pytest.raises(AttributeError, match=r"stream\['_id'\]"):
         _ = R._id
     assert repr(col("R.a.b")) == 'R."a.b"'
+
+
+def test_a_function_called_with_columns_is_a_condition_and_with_arrays_is_itself() -> None:
+    call = near(R.x, 2, 0.5)
+    assert isinstance(call, Call)
+    arrays = (pa.array([1.0, 2.0]), pa.array([2.0, 2.0]), pa.array([0.5, 0.5]))
+    assert call.function(*arrays).to_pylist() == near(*arrays).to_pylist() == [False, True]
+    assert pickle.loads(pickle.dumps(near)) is near
+    further = pickle.loads(pickle.dumps(function(beyond, "further")))
+    assert repr(further(R.x, S.x)) == "further(R.x, S.x)"
+    assert repr(function(lambda x: x)(R.x)) == "condition(R.x)"
+    with pytest.raises(TypeError, match="not 17"):
+        function(17)  # type: ignore[arg-type]
+
+
+def test_isin_is_an_or_of_equalities_however_many_values() -> None:
+    condition = R.a.isin(list(range(5_000)))
+    assert isinstance(condition, Or)
+    leaves: list[str] = []
+    waiting: list[Expression] = [condition]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Or):
+            waiting += [node.right, node.left]
+        else:
+            leaves.append(repr(node))
+    assert leaves == [f"R.a = {i}" for i in range(5_000)]
+    with pytest.raises(PredicateError, match=r"`R.a IN \(\)` lists no value"):
+        R.a.isin()
+
+
+def test_the_columns_of_an_expression_come_once_in_the_order_written() -> None:
+    expression = near(R.x, S.y, 1) & R.a.isin(S.b, 2) & ~R.c.between(R.x, S.y + 1) | R.d.is_null()
+    assert [repr(column) for column in columns_of(expression)] == ["R.x", "S.y", "R.a", "S.b", "R.c", "R.d"]
+
+
+def test_a_number_keeps_the_digits_that_were_written() -> None:
+    for text in ("0.1", "1e-3", "12345678901234567890.5", "3.14159265358979323846"):
+        number = written_number(text)
+        assert isinstance(number, float)
+        assert number == float(text)
+        assert Decimal(repr(number)) == Decimal(text)
+        assert Decimal(repr(-number)) == -Decimal(text)
+        assert repr(pickle.loads(pickle.dumps(number))) == repr(number)
+    assert written_number("12345678901234567890") == 12345678901234567890
+    assert not isinstance(written_number("0.5"), WrittenFloat)
+    with pytest.raises(PredicateError, match="too large"):
+        written_number("1e999")
 
 
 @pytest.mark.parametrize(
@@ -75,14 +160,17 @@ def test_truth_of_an_expression_is_refused_and_says_what_to_write(use: Callable[
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("x", "'x' \\(str\\)"),
-        (True, "True \\(bool\\)"),
-        (None, "NULL never matches"),
-        (Decimal("0.1"), "write an int, a float or a datetime.timedelta"),
-        (datetime(2020, 1, 1), "write an int, a float"),
+        (None, "never true; write column.is_null\\(\\)"),
         (float("nan"), "finite"),
         (np.float64("inf"), "finite"),
-        (np.array([1.0]), "write an int"),
+        (Decimal("NaN"), "finite"),
+        (np.array([1.0]), "\\(ndarray\\) cannot stand in a join condition: write a number, a Decimal"),
+        ([1, 2], "\\(list\\) cannot stand"),
+        (1j, "\\(complex\\) cannot stand"),
+        (time(10, tzinfo=UTC), "has a time zone"),
+        (np.datetime64("NaT"), "write column.is_null"),
+        (np.timedelta64(1, "ns"), "finer than a microsecond"),
+        (np.timedelta64(1, "M"), "not a length of time of fixed length"),
     ],
 )
 def test_constants_of_other_kinds_are_refused(value: Any, message: str) -> None:

@@ -1,0 +1,54 @@
+"""Conditions that the user computes: a Python function over Arrow arrays, written like a function of SQL."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from operators.constants import identifier
+from operators.expressions import Call, Expression, as_expression
+
+
+class Function:
+    """A vectorised condition; called with columns it stands in a condition, called with anything else it is itself."""
+
+    def __init__(self, compute: Callable[..., Any], name: str) -> None:
+        self.compute = compute
+        self.name = name
+        self.__doc__ = compute.__doc__
+        self.__module__ = getattr(compute, "__module__", None) or __name__
+        self.__qualname__ = getattr(compute, "__qualname__", name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if any(isinstance(argument, Expression) for argument in arguments):
+            return Call(self, tuple(as_expression(argument) for argument in arguments), self.name)
+        return self.compute(*arguments)
+
+    def __repr__(self) -> str:
+        return f"function({identifier(self.name)})"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # As a decorator it takes the place of the function that it holds, which pickle then cannot find by its name.
+        try:
+            found: Any = reduce(getattr, self.__qualname__.split("."), sys.modules[self.__module__])
+        except (AttributeError, KeyError):
+            found = None
+        return self.__qualname__ if found is self else (Function, (self.compute, self.name))
+
+
+def function(compute: Callable[..., Any], name: str | None = None) -> Function:
+    """Make a condition of a Python function; also a decorator.
+
+    With ``near = function(f)``, the call ``near(R.x, S.x)`` stands in a condition.
+
+    compute: takes one Arrow array per argument, all of one length, and returns one boolean per row, as an Arrow or
+             NumPy array; null is unknown. It must depend on its arguments alone, and is called with candidate pairs
+             in batches of any size.
+    name:    how it is shown and, in SQL text, called; the function's own name by default.
+    """
+    if not callable(compute):
+        raise TypeError(f"function() takes a Python function over Arrow arrays, not {compute!r}")
+    own = getattr(compute, "__name__", type(compute).__name__)
+    return Function(compute, name or ("condition" if own == "<lambda>" else own))
