@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from operators.auto_engine import choose_engine
 from operators.collector import Collector
+from operators.condition import Condition, normalise
 from operators.engine import ROUTER, ElementPlan, Engine
 from operators.errors import JoinError, PredicateError
 from operators.expressions import Expression
@@ -17,7 +18,7 @@ from operators.feeding import Feed, Feeding, sources_of
 from operators.gate import DEFAULT_STEP_ROWS, Gate
 from operators.key_types import key_type
 from operators.orderings import Ordering, ordering_of
-from operators.predicate import LEFT, RIGHT, Predicate, normalise
+from operators.predicate import LEFT, RIGHT, Predicate
 from operators.router import JoinSide, Router
 from operators.running_join import RunningJoin
 from operators.selection import Selection
@@ -59,7 +60,7 @@ class StreamJoin:
     ordering: Ordering | int = "strict"
     step_rows: int = DEFAULT_STEP_ROWS
     selection: Selection | None = field(default=None, repr=False)
-    predicate: Predicate = field(init=False, repr=False)
+    condition: Condition = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._set("ordering", ordering_of(self.ordering))
@@ -79,7 +80,7 @@ class StreamJoin:
         condition = parse_condition(self.on, *self.roles) if isinstance(self.on, str) else self.on
         if not isinstance(condition, Expression):
             raise PredicateError(f"on must be SQL text or a column expression, not {condition!r}")
-        self._set("predicate", normalise(condition, *self.roles))
+        self._set("condition", normalise(condition, *self.roles))
         for window in self.windows:
             if not isinstance(window, CountWindow | TimeWindow):
                 raise JoinError(f"window must be a CountWindow or a TimeWindow, or a pair of them, not {window!r}")
@@ -137,6 +138,11 @@ class StreamJoin:
     def stream_names(self) -> tuple[str, ...]:
         """The distinct streams: two, or one for a self-join."""
         return tuple(dict.fromkeys(self._stream(role) for role in self.roles))
+
+    @property
+    def predicate(self) -> Predicate:
+        """The first alternative of the condition."""
+        return self.condition.branches[0]
 
     @property
     def engine(self) -> Engine:

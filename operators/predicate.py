@@ -1,11 +1,11 @@
-"""The normal form of a join condition: what flows from an expression tree to `operators.bounds`.
+"""One alternative of a join condition: what flows from an expression tree to `operators.bounds`.
 
-A `Predicate` is a conjunction of `Dimension`s. A dimension pairs one left column with one right
-column; for a row of either side it stands for one interval of the other side's keys. That works
-because every comparison admitted here is monotone in each column: a column occurs once, passes
-through additions and multiplications by constants, each of which rounds monotonically, and so the
-keys that satisfy a comparison with a given row are a half-line. Everything that would break this
-(OR, products of columns, ``abs(..) > c``) is refused here, naming the piece.
+A `Predicate` is a conjunction. Its `Dimension`s pair one left column with one right column; for a row of either side a
+dimension stands for one interval of the other side's keys. That works because every comparison admitted to one is
+monotone in each column: a column occurs once, passes through additions and multiplications by constants, each of which
+rounds monotonically, and so the keys that satisfy a comparison with a given row are a half-line. What would break this
+(products of columns, two columns of one stream, functions) is a `NotAnIntervalError`: `operators.condition` puts it
+among the conditions that are evaluated on the pairs that the dimensions find.
 
 The order of the written operations is kept step by step, since float arithmetic is "as written":
 ``(R.a + 0.1) + 0.2`` is not ``R.a + 0.3``.
@@ -14,15 +14,15 @@ The order of the written operations is kept step by step, since float arithmetic
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from typing import Literal as Choice
 
 from operators.errors import PredicateError
 from operators.expressions import (
     Absolute,
-    And,
     Arithmetic,
     Between,
     Column,
@@ -31,20 +31,19 @@ from operators.expressions import (
     Constant,
     Expression,
     Negate,
-    Not,
-    Or,
 )
 
 LEFT, RIGHT = 0, 1
 
-ConstantValue = int | float | timedelta
+ConstantValue = int | float | timedelta | Decimal
 
 MIRRORED: dict[ComparisonOperator, ComparisonOperator] = {
     "<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=",
 }  # fmt: skip
-_NEGATED: dict[ComparisonOperator, ComparisonOperator] = {
-    "<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "=",
-}  # fmt: skip
+
+
+class NotAnIntervalError(PredicateError):
+    """A comparison that is right, but whose matches are no interval of one column."""
 
 
 @dataclass(frozen=True)
@@ -80,56 +79,81 @@ class Combined:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``chain of the left column OP chain of the right column``, or ``combined OP constant``."""
+    """``chain of the left column OP chain of the right column``, or ``combined OP constant``.
+
+    expression: what it was read from, to be evaluated where keys alone do not decide.
+    """
 
     operator: ComparisonOperator
     subject: Chain | Combined
     object: Chain | ConstantValue
     written: str
+    expression: Expression | None = field(default=None, compare=False, repr=False)
+
+
+Made = Choice["", "constant", "ordinal"]
+"""What a dimension's keys are: of columns (""), the same for all rows, or a row's number among those of its key."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """All comparisons between one left and one right column (or a single ``!=``: negated)."""
+    """All comparisons between one left and one right column (or a single ``!=``: negated), or one that is made."""
 
     left: str
     right: str
     comparisons: tuple[Comparison, ...]
     negated: bool = False
+    made: Made = ""
 
     def column(self, side: int) -> str:
         return self.right if side == RIGHT else self.left
 
+    @property
+    def is_point(self) -> bool:
+        """Whether it asks for one value of the other side's key."""
+        return self.made != "ordinal" and all(one.operator == "=" for one in self.comparisons)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it bounds the other side's key from both sides: an equality or a band."""
+        operators = {one.operator for one in self.comparisons}
+        return not self.made and (operators == {"="} or bool(operators & {"<", "<="} and operators & {">", ">="}))
+
     def __str__(self) -> str:
+        if self.made:
+            return {"constant": "all rows", "ordinal": "the last rows of each key"}[self.made]
         return " AND ".join(dict.fromkeys(one.written for one in self.comparisons))
+
+
+ALL_ROWS = Dimension("", "", (), made="constant")
+LAST_OF_EACH_KEY = Dimension("", "", (), made="ordinal")
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """A conjunction of dimensions between the roles ``left`` and ``right``."""
+    """A conjunction between the roles ``left`` and ``right``.
+
+    dimensions: what elements look for; there is at least one.
+    filters:    for each side what its rows must satisfy alone, or None.
+    residual:   what a pair must satisfy besides, or None.
+    excluded:   conditions of alternatives that have found a pair already if they are true of it.
+    """
 
     left: str
     right: str
     dimensions: tuple[Dimension, ...]
+    filters: tuple[Expression | None, Expression | None] = field(default=(None, None), compare=False)
+    residual: Expression | None = field(default=None, compare=False)
+    excluded: tuple[Expression, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
-        return " AND ".join(str(dimension) for dimension in self.dimensions)
+        parts: list[object] = [dimension for dimension in self.dimensions if not dimension.made]
+        parts += [one for one in (*self.filters, self.residual) if one is not None]
+        return " AND ".join(str(part) for part in parts) or "TRUE"
 
 
-def normalise(condition: Expression, left: str, right: str) -> Predicate:
-    """The normal form of ``condition`` between the streams (or roles) ``left`` and ``right``."""
-    if left == right:
-        raise PredicateError(
-            f"both sides of the join are called {left!r}: give the roles different names, "
-            f"such as {left}1 and {left}2"
-        )
-    reader = _Reader(left, right)
-    if not isinstance(condition, Expression):
-        raise PredicateError(f"{condition!r} is not a condition: write {reader.example}")
-    return Predicate(left, right, _dimensions(reader.comparisons(condition)))
-
-
-def _dimensions(comparisons: list[Comparison]) -> tuple[Dimension, ...]:
+def dimensions_of(comparisons: list[Comparison]) -> tuple[Dimension, ...]:
+    """Comparisons of the same two columns together, each ``!=`` for itself."""
     grouped: dict[object, list[Comparison]] = {}
     for number, comparison in enumerate(comparisons):
         alone = number if comparison.operator == "!=" else None
@@ -147,40 +171,23 @@ def _columns(comparison: Comparison) -> tuple[str, str]:
     return named[LEFT], named[RIGHT]
 
 
-class _Reader:
-    """Walks one condition, with the two role names at hand for sides and messages."""
+class ComparisonReader:
+    """Reads comparisons, with the two role names at hand for sides and messages."""
 
     def __init__(self, left: str, right: str) -> None:
         self.roles = (left, right)
         self.example = f"a comparison such as {left}.a < {right}.b"
 
-    def comparisons(self, condition: Expression) -> list[Comparison]:
-        match condition:
-            case And(left, right):
-                return self.comparisons(left) + self.comparisons(right)
+    def read(self, part: Expression) -> list[Comparison]:
+        """The half-lines of a comparison; raises `NotAnIntervalError` where it has none."""
+        match part:
             case Compare(operator, left, right):
-                return self.compare(operator, left, right, repr(condition))
+                found = self.compare(operator, left, right, repr(part))
             case Between(operand, low, high):
-                written = repr(condition)
-                return [
-                    *self.compare(">=", operand, low, written),
-                    *self.compare("<=", operand, high, written),
-                ]
-            case Not(Compare(operator, left, right)):
-                return self.compare(_NEGATED[operator], left, right, repr(condition))
-            case Not(Not(operand)):
-                return self.comparisons(operand)
-            case Not():
-                raise PredicateError(
-                    f"`{condition!r}` is not supported yet: NOT may stand before a single "
-                    "comparison only; write the comparisons that remain"
-                )
-            case Or():
-                raise PredicateError(
-                    f"OR is not supported yet, in `{condition!r}`: run one join per alternative, "
-                    "or write a conjunction (AND) of comparisons"
-                )
-        raise PredicateError(f"`{condition!r}` is not a condition: write {self.example}")
+                found = self.compare(">=", operand, low, repr(part)) + self.compare("<=", operand, high, repr(part))
+            case _:
+                raise NotAnIntervalError(f"`{part!r}` is no comparison")
+        return [replace(one, expression=part) for one in found]
 
     def compare(
         self, operator: ComparisonOperator, left: Expression, right: Expression, written: str
@@ -203,38 +210,18 @@ class _Reader:
                 chains = [subject.first, subject.second]
                 again = other.first if isinstance(other, Combined) else other
                 raise self.twice(next(c for c in chains if c.side == again.side), again, written)
-            case Combined(), int() | float() | timedelta():
+            case Combined(), int() | float() | timedelta() | Decimal():
                 return [Comparison(operator, subject, other, written)]
-            case Chain(side), _:
-                raise PredicateError(
-                    f"`{written}` concerns {self.roles[side]} alone: filter "
-                    f"{self.roles[side]} before the join, and compare it with a column of "
-                    f"{self.roles[1 - side]} here"
-                )
-        raise PredicateError(f"`{written}` names no column: write {self.example}")
+        raise NotAnIntervalError(f"`{written}` does not compare a column of each stream: write {self.example}")
 
     def band(
         self, operator: ComparisonOperator, left: Absolute, right: Expression, written: str
     ) -> list[Comparison]:
-        if isinstance(right, Absolute):
-            raise PredicateError(f"`{written}`: abs(..) may be compared with a constant only")
         if operator not in ("<", "<="):
-            raise PredicateError(
-                f"`{written}` is not supported yet: its matches lie in two separate ranges; "
-                "only abs(..) < c and abs(..) <= c are; write one side of it, "
-                f"such as {left.operand!r} {'>' if operator == '!=' else operator} c"
-            )
+            raise NotAnIntervalError(f"`{written}`: its matches lie in two separate ranges")
         subject, bound = self.linear(left.operand), self.linear(right)
-        left_role, right_role = self.roles
-        if not isinstance(subject, Combined):
-            raise PredicateError(
-                f"`{left!r}` in `{written}` needs one column of each stream: "
-                f"write abs({left_role}.a - {right_role}.b)"
-            )
-        if isinstance(bound, (Chain, Combined)):
-            raise PredicateError(
-                f"`{written}`: abs(..) may be compared with a constant only, not with `{right!r}`"
-            )
+        if not isinstance(subject, Combined) or isinstance(bound, (Chain, Combined)):
+            raise NotAnIntervalError(f"`{written}` is no band: write abs({self.roles[0]}.a - {self.roles[1]}.b) <= c")
         return [
             Comparison(operator, subject, bound, written),
             Comparison(MIRRORED[operator], subject, -bound, written),
@@ -243,6 +230,8 @@ class _Reader:
     def linear(self, term: Expression) -> Chain | Combined | ConstantValue:
         match term:
             case Constant(value):
+                if not isinstance(value, (int, float, timedelta, Decimal)):
+                    raise NotAnIntervalError(f"`{term!r}` is no number")
                 return value
             case Column(stream, name):
                 return Chain(self.side(term, stream), name)
@@ -253,24 +242,14 @@ class _Reader:
                 return -negated
             case Arithmetic():
                 return self.arithmetic(term)
-            case Absolute():
-                raise PredicateError(
-                    f"`{term!r}` must stand alone on one side of < or <=: "
-                    f"write abs({self.roles[0]}.a - {self.roles[1]}.b) <= c"
-                )
-        raise PredicateError(
-            f"`{term!r}` is a condition where a value is expected: join conditions with AND (&)"
-        )
+        raise NotAnIntervalError(f"`{term!r}` is not linear")
 
     def arithmetic(self, term: Arithmetic) -> Chain | Combined | ConstantValue:
         left, right = self.linear(term.left), self.linear(term.right)
         operator = term.operator
         if isinstance(left, (Chain, Combined)) and isinstance(right, (Chain, Combined)):
             if operator in ("*", "/"):
-                raise PredicateError(
-                    f"`{term!r}` is not linear: multiply or divide a column by a constant only; "
-                    "for a product of columns, add it as a column before the join"
-                )
+                raise NotAnIntervalError(f"`{term!r}` is not linear")
             if isinstance(left, Chain) and isinstance(right, Chain) and left.side != right.side:
                 return Combined("+" if operator == "+" else "-", left, right)
             first = left.first if isinstance(left, Combined) else left
@@ -285,9 +264,7 @@ class _Reader:
             return _then(left, Step(operator, right))
         if isinstance(right, (Chain, Combined)):
             if operator == "/":
-                raise PredicateError(
-                    f"`{term!r}` is not linear: it divides by a column; multiply both sides"
-                )
+                raise NotAnIntervalError(f"`{term!r}` is not linear: it divides by a column")
             self.check_factor(term, operator, left)
             return _then(right, Step("from" if operator == "-" else operator, left))
         return self.fold(term, left, right)
@@ -314,6 +291,7 @@ class _Reader:
             raise PredicateError(f"`{term!r}`: {reason}; write a factor other than 0")
 
     def side(self, column: Column, stream: str | None) -> int:
+        """Which side a column is of; a stream that is none of the two is an error."""
         left, right = self.roles
         if stream is None:
             raise PredicateError(
@@ -327,16 +305,8 @@ class _Reader:
             )
         return RIGHT if stream == right else LEFT
 
-    def twice(self, first: Chain, second: Chain, written: str) -> PredicateError:
-        role, other = self.roles[first.side], self.roles[1 - first.side]
-        if first.column == second.column:
-            what = f"uses {role}.{first.column} twice"
-        else:
-            what = f"uses two columns of {role}, {first.column} and {second.column}"
-        return PredicateError(
-            f"`{written}` {what}: a comparison takes one column of {role} and one of {other}; "
-            f"add what you need as a column of {role} before the join"
-        )
+    def twice(self, first: Chain, second: Chain, written: str) -> NotAnIntervalError:
+        return NotAnIntervalError(f"`{written}` uses two columns of {self.roles[first.side]}")
 
 
 def _columns_in(value: Chain | Combined | ConstantValue) -> int:

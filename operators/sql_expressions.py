@@ -28,7 +28,7 @@ from operators.expressions import (
     Not,
     Or,
 )
-from operators.predicate import normalise
+from operators.condition import normalise
 from operators.sql_window import length_of
 
 _COMPARISONS: dict[type[exp.Expression], ComparisonOperator] = {

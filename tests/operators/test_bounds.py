@@ -31,7 +31,7 @@ from operators.expressions import (
     stream,
 )
 from operators.key_types import KeyType, key_type, to_keys
-from operators.predicate import normalise
+from operators.condition import normalise
 
 R, S = stream("R"), stream("S")
 I64, U64, F64, F32 = pa.int64(), pa.uint64(), pa.float64(), pa.float32()
