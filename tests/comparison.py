@@ -7,6 +7,8 @@ but two values in its result.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -74,3 +76,29 @@ def assert_same_result(actual: pa.Table, expected: pa.Table) -> None:
         f"same rows, wrong order from row {at} of {len(want)}\n"
         f"  actual:   {got[at:at + 3]}\n  expected: {want[at:at + 3]}"
     )
+
+
+def assert_ordered(ordering: object, actual: pa.Table, expected: pa.Table, places: Sequence[int]) -> None:
+    """The rows are the expected ones, each as often, and come as the ordering promises.
+
+    ordering: "strict", "outer", "none" or a number k. places: the seq of each expected row's place, which never falls.
+    An ordering by groups holds exactly where the rows of each group stand together, in the order of the groups; so the
+    actual rows are cut where the expected groups end, and each piece must hold the same rows.
+    """
+    if ordering == "strict":
+        assert_same_result(actual, expected)
+        return
+    assert_same_rows(actual, expected)
+    if ordering == "none":
+        return
+    size = 1 if ordering == "outer" else ordering
+    assert isinstance(size, int)
+    start = 0
+    for group, rows in groupby(place // size for place in places):
+        length = len(list(rows))
+        try:
+            assert_same_rows(actual.slice(start, length), expected.slice(start, length))
+        except AssertionError as error:
+            where = f"ordering {ordering!r}, group {group}, rows {start} to {start + length - 1}"
+            raise AssertionError(f"{where}: {error}") from None
+        start += length

@@ -1,0 +1,365 @@
+"""Conditions of the law (docs/semantics.md, Conditions) on Python values, pair by pair.
+
+A row is a mapping of column to value as `values_of` gives it: integers and booleans are int, floats float, decimals
+Fraction, dates and times integers of nanoseconds, strings str, binary bytes, null None. These compare and compute
+exactly in Python itself: integers have no end, and an integer against a float is compared by value.
+
+A value node answers `value(left row, right row)`, a condition `truth(left row, right row)`: True, False, or None where
+it is unknown.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Number = int | float
+Op = Literal["<", "<=", ">", ">=", "=", "!="]
+Row = Mapping[str, Any]
+Truth = bool | None
+
+LEFT, RIGHT = 0, 1
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_DAY = 86_400 * 10**9
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt,
+    ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """A column as the values that the law computes with."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return values_of(column.cast(kind.value_type))
+    if pa.types.is_boolean(kind):
+        return [None if v is None else int(v) for v in column.to_pylist()]
+    if pa.types.is_floating(kind):
+        return [None if v is None else float(v) for v in column.to_pylist()]
+    if pa.types.is_decimal(kind):
+        return [None if v is None else Fraction(v) for v in column.to_pylist()]
+    if pa.types.is_date32(kind):
+        return [None if v is None else v * _DAY for v in column.cast(pa.int32()).to_pylist()]
+    if pa.types.is_date64(kind):
+        return [None if v is None else v * 10**6 for v in column.cast(pa.int64()).to_pylist()]
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind):
+        tick = _NANOSECONDS[kind.unit]
+        return [None if v is None else v * tick for v in column.cast(pa.int64()).to_pylist()]
+    if pa.types.is_time32(kind):
+        tick = _NANOSECONDS[kind.unit]
+        return [None if v is None else v * tick for v in column.cast(pa.int32()).to_pylist()]
+    result: list[Any] = column.to_pylist()
+    return result
+
+
+def constant(value: Any) -> Any:
+    """A value written in a condition, as `values_of` would give it."""
+    match value:
+        case bool():
+            return int(value)
+        case Decimal():
+            return Fraction(value)
+        case timedelta():
+            return value // timedelta(microseconds=1) * 1000
+        case datetime():
+            if value.tzinfo is not None:
+                value = value.astimezone(UTC).replace(tzinfo=None)
+            return (value - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000
+        case date():
+            return (value - date(1970, 1, 1)).days * _DAY
+        case time():
+            seconds = (value.hour * 60 + value.minute) * 60 + value.second
+            return (seconds * 10**6 + value.microsecond) * 1000
+    return value
+
+
+def is_absent(value: Any) -> bool:
+    """Null, or NaN."""
+    return value is None or value != value
+
+
+def alike(one: Any, other: Any) -> tuple[Any, Any]:
+    """A number written beside decimals is the decimal that is written; a decimal never meets a float column."""
+    if isinstance(one, Fraction) and isinstance(other, float):
+        return one, Fraction(repr(other))
+    if isinstance(one, float) and isinstance(other, Fraction):
+        return Fraction(repr(one)), other
+    return one, other
+
+
+def calculate(sign: str, one: Any, other: Any) -> Any:
+    """One written operation: exact, unless a float takes part; then float64, and so is every division."""
+    if one is None or other is None:
+        return None
+    one, other = alike(one, other)
+    match sign:
+        case "+":
+            return one + other
+        case "-":
+            return one - other
+        case "*":
+            return one * other
+        case "/":
+            exact = isinstance(one, Fraction) or isinstance(other, Fraction)
+            return one / other if exact else float(one) / float(other)
+    raise ValueError(sign)
+
+
+def compare(op: Op, one: Any, other: Any) -> Truth:
+    """A comparison is unknown where an operand is null or NaN."""
+    if is_absent(one) or is_absent(other):
+        return None
+    return bool(_COMPARISONS[op](*alike(one, other)))
+
+
+# --- three-valued logic ---------------------------------------------------------------------------
+
+
+def conjunction(truths: Sequence[Truth]) -> Truth:
+    """False if any is false, else unknown if any is unknown, else true."""
+    if any(truth is False for truth in truths):
+        return False
+    return None if any(truth is None for truth in truths) else True
+
+
+def disjunction(truths: Sequence[Truth]) -> Truth:
+    """True if any is true, else unknown if any is unknown, else false."""
+    if any(truth is True for truth in truths):
+        return True
+    return None if any(truth is None for truth in truths) else False
+
+
+# --- value nodes ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the left or of the right row."""
+
+    side: int
+    name: str
+
+    def value(self, left: Row, right: Row) -> Any:
+        return (left, right)[self.side][self.name]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A value as the user writes it."""
+
+    written: Any
+
+    def value(self, left: Row, right: Row) -> Any:
+        return constant(self.written)
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """`one sign other`."""
+
+    sign: Literal["+", "-", "*", "/"]
+    one: Value
+    other: Value
+
+    def value(self, left: Row, right: Row) -> Any:
+        return calculate(self.sign, self.one.value(left, right), self.other.value(left, right))
+
+
+@dataclass(frozen=True)
+class Negative:
+    """`-operand`."""
+
+    operand: Value
+
+    def value(self, left: Row, right: Row) -> Any:
+        value = self.operand.value(left, right)
+        return None if value is None else -value
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """`abs(operand)`."""
+
+    operand: Value
+
+    def value(self, left: Row, right: Row) -> Any:
+        value = self.operand.value(left, right)
+        return None if value is None else abs(value)
+
+
+Value = Column | Constant | Arithmetic | Negative | Absolute
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compare:
+    """`one op other`."""
+
+    op: Op
+    one: Value
+    other: Value
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return compare(self.op, self.one.value(left, right), self.other.value(left, right))
+
+
+@dataclass(frozen=True)
+class Between:
+    """`operand BETWEEN low AND high`: two comparisons and an AND."""
+
+    operand: Value
+    low: Value
+    high: Value
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        value = self.operand.value(left, right)
+        low, high = self.low.value(left, right), self.high.value(left, right)
+        return conjunction([compare(">=", value, low), compare("<=", value, high)])
+
+
+@dataclass(frozen=True)
+class In:
+    """`operand IN (choices)`: an OR of equalities."""
+
+    operand: Value
+    choices: tuple[Value, ...]
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        value = self.operand.value(left, right)
+        return disjunction([compare("=", value, choice.value(left, right)) for choice in self.choices])
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """True for null and for NaN, else false."""
+
+    operand: Value
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return is_absent(self.operand.value(left, right))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of Python values, which answers True, False or None."""
+
+    function: Callable[..., Truth]
+    arguments: tuple[Value, ...]
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return self.function(*[argument.value(left, right) for argument in self.arguments])
+
+
+@dataclass(frozen=True)
+class And:
+    """All of the parts."""
+
+    parts: tuple[Condition, ...]
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return conjunction([part.truth(left, right) for part in self.parts])
+
+
+@dataclass(frozen=True)
+class Or:
+    """Any of the parts."""
+
+    parts: tuple[Condition, ...]
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return disjunction([part.truth(left, right) for part in self.parts])
+
+
+@dataclass(frozen=True)
+class Not:
+    """The opposite; unknown stays unknown."""
+
+    part: Condition
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        truth = self.part.truth(left, right)
+        return None if truth is None else not truth
+
+
+# --- short forms ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`scale * column + offset`, evaluated in this order; None leaves the step out."""
+
+    column: str
+    scale: Number | None = None
+    offset: Number | None = None
+
+    def of(self, value: Any) -> Any:
+        """The value for one row; None when it can never match (null or NaN)."""
+        if self.scale is not None:
+            value = calculate("*", value, self.scale)
+        if self.offset is not None:
+            value = calculate("+", value, self.offset)
+        return None if is_absent(value) else value
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`left op right`: left is of the left role's row, right of the right role's."""
+
+    left: Linear
+    op: Op
+    right: Linear
+
+    def holds(self, left: Any, right: Any) -> Any:
+        return _COMPARISONS[self.op](left, right)
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return compare(self.op, self.left.of(left[self.left.column]), self.right.of(right[self.right.column]))
+
+
+@dataclass(frozen=True)
+class Band:
+    """`abs(left - right) op width`, in the arithmetic of the operands."""
+
+    left: Linear
+    right: Linear
+    width: Number
+    op: Op = "<="
+
+    def holds(self, left: Any, right: Any) -> Any:
+        return _COMPARISONS[self.op](abs(left - right), self.width)
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        x, y = self.left.of(left[self.left.column]), self.right.of(right[self.right.column])
+        difference = calculate("-", x, y)
+        return compare(self.op, None if difference is None else abs(difference), self.width)
+
+
+Term = Comparison | Band
+Condition = Compare | Between | In | IsNull | Function | And | Or | Not | Comparison | Band
+
+
+def key_columns(condition: Condition) -> tuple[list[str], list[str]]:
+    """The columns of each side in the top-level equalities between plain columns."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    match condition:
+        case And(parts):
+            for part in parts:
+                for mine, found in zip(sides, key_columns(part), strict=True):
+                    mine += found
+        case Comparison(Linear(x, None, None), "=", Linear(y, None, None)):
+            return [x], [y]
+        case Compare("=", Column(one, x), Column(other, y)) if one != other:
+            return ([x], [y]) if one == LEFT else ([y], [x])
+    return sides
