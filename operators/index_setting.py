@@ -12,7 +12,7 @@ from indexes.catalogue import CATALOGUE, make_index
 from indexes.choice import Choice, Observed, Query, choose
 from operators.errors import JoinError
 from operators.predicate import Dimension
-from operators.windows import CountWindow, Window
+from operators.windows import Window
 
 AUTO = "auto"
 ROWS_OF_A_TIME_WINDOW = 1 << 17
@@ -45,7 +45,7 @@ class IndexSetting:
         if name != AUTO and name not in CATALOGUE:
             raise JoinError(f"{engine}: there is no index called {name!r}; there are {', '.join([AUTO, *CATALOGUE])}")
         points = tuple(all(one.operator == "=" for one in dimension.comparisons) for dimension in dimensions)
-        sizes = [window.size if isinstance(window, CountWindow) else ROWS_OF_A_TIME_WINDOW for window in windows]
+        sizes = [window.rows or ROWS_OF_A_TIME_WINDOW for window in windows]
         left, right = (max(1, -(-size // cores)) for size in sizes)
         return cls(name, points, tuple(dimension.negated for dimension in dimensions), (left, right), batch)
 

@@ -82,8 +82,10 @@ class StreamJoin:
             raise PredicateError(f"on must be SQL text or a column expression, not {condition!r}")
         self._set("condition", normalise(condition, *self.roles))
         for window in self.windows:
-            if not isinstance(window, CountWindow | TimeWindow):
-                raise JoinError(f"window must be a CountWindow or a TimeWindow, or a pair of them, not {window!r}")
+            if not isinstance(window, Window):
+                raise JoinError(
+                    f"window must be a CountWindow, a TimeWindow or an UnboundedWindow, or a pair, not {window!r}"
+                )
         if self.selection is None:
             self._set("selection", Selection.of(self.roles, self.select))
         for stream in self.event_time if isinstance(self.event_time, Mapping) else ():

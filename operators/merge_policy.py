@@ -43,7 +43,7 @@ class MergePolicy:
         """
         if interval is not None:
             return cls(interval)
-        if not isinstance(window, CountWindow):
+        if not isinstance(window, CountWindow) or window.per_key:
             return cls(None)
         size, slide = window.size, window.slide
         if merging != "adaptive":

@@ -19,7 +19,7 @@ from operators.pan_mirror import PanMirror
 from operators.pan_structures import BISortSubwindows, Structure, structure_of
 from operators.pan_subwindow import key_dimension
 from operators.pan_worker import PanWorker, SubwindowSetting
-from operators.windows import CountWindow, Window
+from operators.windows import Window
 from topology import TopologyBuilder
 
 SUBWINDOWS = 4
@@ -95,5 +95,5 @@ class PanJoin(Engine):
     def _room(self, window: Window, workers: int) -> int:
         if self.subwindow is not None:
             return self.subwindow
-        rows = window.size if isinstance(window, CountWindow) else ROWS_OF_A_TIME_WINDOW
+        rows = window.rows or ROWS_OF_A_TIME_WINDOW
         return min(MOST_ROOM, -(-rows // max(SUBWINDOWS, workers)))

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from operators.bounds import bind
 from operators.errors import PredicateError, WindowError
+from operators.liveness import liveness
 from operators.predicate import LEFT, RIGHT
-from operators.windows import liveness
 from topology import Endpoint, Metrics, RunningTopology, SchemaError
 from topology.input_guard import InputGuard
 

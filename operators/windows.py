@@ -1,44 +1,61 @@
 """Windows: which rows of a side a newly arrived row of the other side may meet.
 
-A window is a description. `Liveness` is its working part in the router: for each arriving row it finds the first live
-position of the other side. Everything downstream works on positions, so this is the only place where a window's
-definition (design, section 3) is computed, and expiry is exact in every element for free.
+These are descriptions, with the formulas of docs/semantics.md; `operators.liveness` computes them. In all of them n is
+the number of rows of the side before the arriving row.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import timedelta
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from operators.durations import Duration, checked_duration, in_unit, written
 from operators.errors import DurationError, WindowError
-from operators.growing_array import GrowingArray
-
-Int64 = npt.NDArray[np.int64]
-Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
-
-_INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
 class CountWindow:
     """The last `size` rows of a stream; with a slide, expiry happens `slide` rows at a time.
 
-    With n rows of the side before the arriving row, positions from max(0, ceil((n - size) / slide) * slide) are live.
+    Positions from max(0, ceil((n - size) / slide) * slide) on are live.
+
+    per_key: count the rows of each key by themselves: the last `size` rows with the arriving row's key, whatever came
+             in between. The key is what the condition's equalities between plain columns compare.
     """
 
     size: int
     slide: int = 1
+    per_key: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("size", self.size), ("slide", self.slide)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise WindowError(f"CountWindow: {name} must be a whole number of 1 or more, not {value!r}")
+            if value >= 2**62:
+                raise WindowError(f"CountWindow: no stream has {value} rows: write UnboundedWindow() to keep all rows")
+        if not isinstance(self.per_key, bool):
+            raise WindowError(f"CountWindow: per_key must be True or False, not {self.per_key!r}")
+
+    @classmethod
+    def tumbling(cls, size: int, per_key: bool = False) -> CountWindow:
+        """Blocks of `size` rows: the slide is the size, so a block expires as a whole."""
+        return cls(size, size, per_key)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows are live at most, where that is known."""
+        return None if self.per_key else self.size
+
+    def __repr__(self) -> str:
+        name = "CountWindow"
+        given = [str(self.size)]
+        if self.slide == self.size > 1:
+            name = "CountWindow.tumbling"
+        elif self.slide != 1:
+            given.append(str(self.slide))
+        return f"{name}({', '.join([*given, 'per_key=True'] if self.per_key else given)})"
 
 
 @dataclass(frozen=True)
@@ -59,10 +76,43 @@ class TimeWindow:
             if not self.slide:
                 raise WindowError(f"TimeWindow: slide must be positive, not {self.slide!r}")
 
-    def __repr__(self) -> str:
-        given = [self.size] if self.slide is None else [self.size, self.slide]
-        shown = (repr(written(each)) if isinstance(each, timedelta) else repr(each) for each in given)
-        return f"TimeWindow({', '.join(shown)})"
+    @classmethod
+    def tumbling(cls, size: Duration) -> TimeWindow:
+        """Spans of `size` from a multiple of `size` to the next: the slide is the size."""
+        return cls(size, size)
+
+    @classmethod
+    def interval(cls, before: Duration, after: Duration) -> tuple[TimeWindow, TimeWindow]:
+        """The windows of an interval join, ``left.ts BETWEEN right.ts - before AND right.ts + after``, ends included.
+
+        A left row meets right rows that came up to `after` earlier; a right row meets left rows that came up to
+        `before` earlier. The windows alone say all of the interval unless a bound is negative: it stands for a window
+        of 0 on its side, and the condition must hold the interval as well.
+        """
+        windows = []
+        bounds = []
+        for name, value in (("before", before), ("after", after)):
+            try:
+                bounds.append(checked_duration(value))
+            except DurationError as error:
+                raise DurationError(f"TimeWindow.interval: {name}: {error}") from None
+            zero = timedelta(0) if isinstance(bounds[-1], timedelta) else 0
+            windows.append(cls(max(bounds[-1], zero)))
+        if isinstance(bounds[0], timedelta) != isinstance(bounds[1], timedelta):
+            raise WindowError(
+                f"TimeWindow.interval: before is {before!r} and after {after!r}: give both a unit, or neither"
+            )
+        if bounds[0] < -bounds[1]:  # type: ignore[operator]
+            raise WindowError(
+                f"TimeWindow.interval: no row lies {_shown(before)} before another and {_shown(after)} after it: "
+                f"before + after must be zero or more"
+            )
+        return windows[0], windows[1]
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows are live at most, where that is known."""
+        return None
 
     def in_unit_of(self, kind: pa.DataType | None) -> tuple[int | float, int | float | None]:
         """Return size and slide as numbers in the unit of an event-time column (None: row numbers)."""
@@ -70,7 +120,7 @@ class TimeWindow:
             size = in_unit(self.size, kind)
             slide = None if self.slide is None else in_unit(self.slide, kind)
         except DurationError as error:
-            raise DurationError(f"TimeWindow: {error}") from None
+            raise DurationError(f"{self!r}: {error}") from None
         if kind is not None and pa.types.is_floating(kind):
             return float(size), None if slide is None else float(slide)
         if slide is None:
@@ -82,104 +132,24 @@ class TimeWindow:
             )
         return int(size), int(slide)
 
-
-Window = CountWindow | TimeWindow
-
-
-class CountLiveness:
-    """Liveness in a count window: arithmetic on the number of rows before."""
-
-    def __init__(self, window: CountWindow) -> None:
-        self._window = window
-
-    def append(self, times: Times) -> None:
-        """Rows arrived on this side; a count window only needs their number, which the caller has."""
-
-    def first(self, before: Int64, times: Times) -> Int64:
-        """First live position for arriving rows with `before` rows of this side before them."""
-        size, slide = self._window.size, self._window.slide
-        expired = -((size - before) // slide) * slide  # ceil((n - size) / slide) * slide
-        return np.maximum(expired, 0)
+    def __repr__(self) -> str:
+        if self.slide == self.size and isinstance(self.slide, timedelta) == isinstance(self.size, timedelta):
+            return f"TimeWindow.tumbling({_shown(self.size)})"
+        given = [self.size] if self.slide is None else [self.size, self.slide]
+        return f"TimeWindow({', '.join(map(_shown, given))})"
 
 
-class TimeLiveness:
-    """Liveness in a time window: keeps the times of the side's live rows, which are sorted, and searches them."""
+@dataclass(frozen=True)
+class UnboundedWindow:
+    """All rows of a stream that came before, for ever: none expires, and memory grows with every row."""
 
-    def __init__(self, window: TimeWindow, kind: pa.DataType | None) -> None:
-        self._size, self._slide = window.in_unit_of(kind)
-        self._times = GrowingArray(np.float64 if isinstance(self._size, float) else np.int64)
-
-    def append(self, times: Times) -> None:
-        """Add the times of rows that arrived on this side."""
-        self._times.append(times)
-
-    def first(self, before: Int64, times: Times) -> Int64:
-        """First live position for arriving rows of those times; forgets what can no longer be live."""
-        if not len(times):
-            return np.empty(0, dtype=np.int64)
-        known: Times = self._times.values
-        if self._slide is not None:
-            found = self._first_of_slide(times, known)
-        elif known.dtype == np.int64:
-            found = np.searchsorted(known, _saturating(times, -int(self._size)), side="left")
-        else:
-            found = self._first_within(times, known)
-        first = np.minimum(found + self._times.base, before)
-        self._times.drop_before(int(first[-1]))  # arriving times do not decrease, nor does what they find
-        return first
-
-    def _first_of_slide(self, times: Times, known: Times) -> Int64:
-        size, slide = self._size, self._slide
-        assert slide is not None
-        if times.dtype != np.int64:
-            return np.searchsorted(known, (np.floor((times - size) / slide) + 1) * slide, side="left")
-        whole_size, whole_slide = int(size), int(slide)
-        margin = whole_size + whole_slide
-        if _INT64.min + margin < times[0] and times[-1] < _INT64.max - margin:
-            return np.searchsorted(known, ((times - whole_size) // whole_slide + 1) * whole_slide, side="left")
-        # At the ends of int64 the start of the slide may lie beyond them: Python's integers have no ends.
-        starts = [((int(time) - whole_size) // whole_slide + 1) * whole_slide for time in times]
-        return np.array([bisect_left(known, start) for start in starts], dtype=np.int64)
-
-    def _first_within(self, times: Times, known: Times) -> Int64:
-        """The first known time y with float64 t - y <= size.
-
-        The bound t - size is rounded, so the first guess may be off by some equal times: step over them, a distinct
-        time at a go, until the condition as written holds on one side of the border and fails on the other.
-        """
-        size = self._size
-        with np.errstate(invalid="ignore"):  # infinite times: inf - inf is NaN, which is not within
-            guess = np.searchsorted(known, times - size, side="left")
-            while True:
-                too_late = guess > 0
-                too_late[too_late] = times[too_late] - known[guess[too_late] - 1] <= size
-                if not too_late.any():
-                    break
-                guess[too_late] = np.searchsorted(known, known[guess[too_late] - 1], side="left")
-            while True:
-                too_early = guess < len(known)
-                too_early[too_early] = ~(times[too_early] - known[guess[too_early]] <= size)
-                if not too_early.any():
-                    break
-                guess[too_early] = np.searchsorted(known, known[guess[too_early]], side="right")
-        return guess
+    @property
+    def rows(self) -> int | None:
+        """How many rows are live at most, where that is known."""
+        return None
 
 
-Liveness = CountLiveness | TimeLiveness
-
-
-def liveness(window: Window, event_time: pa.DataType | None) -> Liveness:
-    """Make the working part of a window."""
-    if isinstance(window, CountWindow):
-        return CountLiveness(window)
-    return TimeLiveness(window, event_time)
-
-
-def _saturating(times: Times, offset: int) -> Times:
-    """Add an offset to times, for an offset of zero or less, stopping at the smallest int64."""
-    if times[0] >= _INT64.min - offset:
-        return times + offset
-    return np.where(times >= _INT64.min - offset, times, _INT64.min - offset) + offset
+Window = CountWindow | TimeWindow | UnboundedWindow
 
 
 def _checked(name: str, value: Duration) -> int | float | timedelta:
@@ -190,3 +160,7 @@ def _checked(name: str, value: Duration) -> int | float | timedelta:
     if length < (timedelta(0) if isinstance(length, timedelta) else 0):  # type: ignore[operator]
         raise WindowError(f"TimeWindow: {name} must be zero or more, not {value!r}")
     return length
+
+
+def _shown(value: Duration) -> str:
+    return repr(written(value)) if isinstance(value, timedelta) else repr(value)
