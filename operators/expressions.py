@@ -13,8 +13,8 @@ identity.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from typing import Literal as Choice
 
@@ -379,28 +379,3 @@ def _either(conditions: list[Expression]) -> Expression:
         return conditions[0]
     middle = len(conditions) // 2
     return Or(_either(conditions[:middle]), _either(conditions[middle:]))
-
-
-def parts_of(expression: Expression) -> Iterator[Expression]:
-    """The nodes right below ``expression``, as written."""
-    if isinstance(expression, In):
-        yield from (expression.operand, *expression.values)
-        return
-    for field in fields(expression):
-        value = getattr(expression, field.name)
-        if isinstance(value, Expression):
-            yield value
-        elif isinstance(value, tuple):
-            yield from value
-
-
-def columns_of(expression: Expression) -> list[Column]:
-    """The distinct columns that occur in ``expression``, in the order in which they are first written."""
-    found: dict[tuple[str | None, str], Column] = {}
-    waiting = [expression]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Column):
-            found.setdefault((node.stream, node.name), node)
-        waiting.extend(reversed(list(parts_of(node))))
-    return list(found.values())

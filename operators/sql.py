@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from operators.errors import QueryError, at_place
 from operators.expressions import And, Column, Expression
+from operators.selection import SelectItem
 from operators.sql_expressions import (
     ConditionReader,
     match_role,
@@ -25,20 +26,6 @@ from operators.sql_expressions import (
     qualifier_of,
 )
 from operators.sql_window import ParameterValue, WindowClause, cut_window
-
-
-@dataclass(frozen=True)
-class SelectItem:
-    """A column of one role, ``*`` for all of them.
-
-    ``alternative`` is the whole dotted name when a qualifier was dropped that is no role: the
-    stream may have a column named so. ``name`` is what ``AS`` calls the column in the result.
-    """
-
-    role: str
-    column: str
-    alternative: str | None = None
-    name: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
