@@ -11,7 +11,14 @@ handshake_join (handshake_core).
 """
 
 from operators.engine import Engine
-from operators.errors import JoinError, PredicateError, QueryError, WindowError
+from operators.errors import (
+    DurationError,
+    JoinError,
+    PredicateError,
+    QueryError,
+    UnboundedStateWarning,
+    WindowError,
+)
 from operators.expressions import col, stream
 from operators.functions import Function, function
 from operators.handshake_join import HandshakeJoin
@@ -23,10 +30,11 @@ from operators.running_join import RunningJoin
 from operators.scale_join import ScaleJoin
 from operators.split_join import SplitJoin
 from operators.spo_join import SPOJoin
-from operators.windows import CountWindow, TimeWindow
+from operators.windows import CountWindow, TimeWindow, UnboundedWindow
 
 __all__ = [
     "CountWindow",
+    "DurationError",
     "Engine",
     "EveryK",
     "Function",
@@ -43,6 +51,8 @@ __all__ = [
     "SplitJoin",
     "StreamJoin",
     "TimeWindow",
+    "UnboundedStateWarning",
+    "UnboundedWindow",
     "WindowError",
     "col",
     "function",
