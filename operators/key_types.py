@@ -9,7 +9,7 @@ bounds undo these maps exactly when two columns of different types meet.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal as Choice
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,7 @@ import pyarrow.compute as pc
 
 from indexes.columns import Keys
 from operators.errors import PredicateError
-
-# What a key measures. Keys of one family compare with each other (integers also with floats, dates
-# also with timestamps that carry no time zone); anything else needs a cast the user writes.
-Family = Choice[
-    "integer", "float", "timestamp", "zoned timestamp", "date", "time of day", "duration"
-]
+from operators.families import TIMES, Family
 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INT64_MIN = np.iinfo(np.int64).min
@@ -30,13 +25,14 @@ _INT64_MIN = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class KeyType:
-    """How keys of one column relate to its values: ``value = (key + offset) * tick``."""
+    """What the stored numbers of one column mean: ``value = (key + offset) * unit``."""
 
     column: str
     arrow: pa.DataType
     family: Family
     tick: int = 1  # nanoseconds for dates and times, 1 for numbers
     offset: int = 0  # 2**63 for uint64, whose keys have the top bit flipped
+    scale: int = 0  # digits after a decimal's point
 
     @property
     def is_float(self) -> bool:
@@ -44,7 +40,12 @@ class KeyType:
 
     @property
     def is_temporal(self) -> bool:
-        return self.family not in ("integer", "float")
+        return self.family in TIMES
+
+    @property
+    def unit(self) -> Fraction:
+        """What a key of 1 is worth, in nanoseconds or as a number."""
+        return self.tick / Fraction(10) ** self.scale
 
     @property
     def dtype(self) -> np.dtype[np.int64] | np.dtype[np.float64]:
@@ -54,47 +55,78 @@ class KeyType:
         return f"{self.column} ({self.arrow})"
 
 
+def value_type(column: str, arrow: pa.DataType) -> KeyType:
+    """What the values of ``column`` measure; a type whose values do not compare is an error with a remedy.
+
+    Dictionaries and run-length codes are what they stand for.
+    """
+    types = pa.types
+    plain = plain_type(arrow)
+    if types.is_integer(plain):
+        return KeyType(column, arrow, "integer", offset=2**63 if types.is_uint64(plain) else 0)
+    if types.is_boolean(plain):
+        return KeyType(column, arrow, "integer")
+    if types.is_floating(plain):
+        return KeyType(column, arrow, "float")
+    if types.is_decimal(plain):
+        return KeyType(column, arrow, "decimal", scale=plain.scale)
+    if types.is_timestamp(plain):
+        family: Family = "timestamp" if plain.tz is None else "zoned timestamp"
+        return KeyType(column, arrow, family, tick=_NANOSECONDS[plain.unit])
+    if types.is_date32(plain):
+        return KeyType(column, arrow, "date", tick=86_400 * _NANOSECONDS["s"])
+    if types.is_date64(plain):
+        return KeyType(column, arrow, "date", tick=_NANOSECONDS["ms"])
+    if types.is_time(plain):
+        return KeyType(column, arrow, "time of day", tick=_NANOSECONDS[plain.unit])
+    if types.is_duration(plain):
+        return KeyType(column, arrow, "duration", tick=_NANOSECONDS[plain.unit])
+    if types.is_string(plain) or types.is_large_string(plain) or types.is_string_view(plain):
+        return KeyType(column, arrow, "string")
+    if (
+        types.is_binary(plain)
+        or types.is_large_binary(plain)
+        or types.is_binary_view(plain)
+        or types.is_fixed_size_binary(plain)
+    ):
+        return KeyType(column, arrow, "binary")
+    raise PredicateError(f"column {column} of type {arrow} cannot be compared: {_remedy(column, arrow)}")
+
+
+def plain_type(arrow: pa.DataType) -> pa.DataType:
+    """The type of a column after `decoded`."""
+    while pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        arrow = arrow.value_type
+    return arrow
+
+
+def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without chunks, dictionaries and run-length codes. No copy where there were none of them."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(
+            array.chunks or [pa.array([], array.type)]
+        )  # fmt: skip
+    while plain_type(array.type) != array.type:
+        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else pc.run_end_decode(array)
+    return array
+
+
 def key_type(column: str, arrow: pa.DataType) -> KeyType:
     """The key type of ``column``; a type that cannot be a key is an error with a remedy."""
-    types = pa.types
-    if types.is_integer(arrow):
-        return KeyType(column, arrow, "integer", offset=2**63 if types.is_uint64(arrow) else 0)
-    if types.is_boolean(arrow):
-        return KeyType(column, arrow, "integer")
-    if types.is_floating(arrow):
-        return KeyType(column, arrow, "float")
-    if types.is_timestamp(arrow):
-        family: Family = "timestamp" if arrow.tz is None else "zoned timestamp"
-        return KeyType(column, arrow, family, tick=_NANOSECONDS[arrow.unit])
-    if types.is_date32(arrow):
-        return KeyType(column, arrow, "date", tick=86_400 * _NANOSECONDS["s"])
-    if types.is_date64(arrow):
-        return KeyType(column, arrow, "date", tick=_NANOSECONDS["ms"])
-    if types.is_time(arrow):
-        return KeyType(column, arrow, "time of day", tick=_NANOSECONDS[arrow.unit])
-    if types.is_duration(arrow):
-        return KeyType(column, arrow, "duration", tick=_NANOSECONDS[arrow.unit])
-    raise PredicateError(
-        f"column {column} of type {arrow} cannot be a join key: {_remedy(column, arrow)}"
-    )
+    kind = value_type(column, arrow)
+    if kind.family in ("string", "binary", "decimal"):
+        raise PredicateError(f"column {column} of type {arrow} cannot be a join key: not supported yet")
+    return kind
 
 
 def _remedy(column: str, arrow: pa.DataType) -> str:
     types = pa.types
     cell = f'table["{column}"]'
-    if types.is_decimal(arrow):
-        return (
-            f'cast it, {cell}.cast("float64"), or multiply it by {10 ** max(arrow.scale, 0)} and '
-            'cast to "int64" to stay exact'
-        )
-    if types.is_dictionary(arrow):
-        return f'decode it first: {cell}.cast("{arrow.value_type}")'
-    if any(word in str(arrow) for word in ("string", "binary")):
-        return (
-            "string keys are not supported yet; give the strings numbers that keep their order, "
-            'for instance pc.rank(..), or cast digits with .cast("int64")'
-        )
-    return "use a column of integers, floats, booleans, timestamps, dates, times or durations"
+    if types.is_null(arrow):
+        return f'it holds nulls alone; give it a type: {cell}.cast("int64")'
+    if isinstance(arrow, pa.BaseExtensionType):
+        return f'cast it to what it is stored as: {cell}.cast("{arrow.storage_type}")'
+    return "use a column of numbers, booleans, strings, binary, timestamps, dates, times or durations"
 
 
 def to_keys(column: str, array: pa.Array | pa.ChunkedArray) -> Keys:
@@ -104,14 +136,11 @@ def to_keys(column: str, array: pa.Array | pa.ChunkedArray) -> Keys:
     value of an invalid row is arbitrary.
     """
     kind = key_type(column, array.type)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(
-            array.chunks or [pa.array([], array.type)]
-        )  # fmt: skip
+    array = decoded(array)
     valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
     if kind.is_float:
-        return _float_keys(_storage(array).astype(np.float64, copy=False), valid)
-    values = _storage(array)
+        return _float_keys(stored_values(array).astype(np.float64, copy=False), valid)
+    values = stored_values(array)
     if kind.offset:
         values = values.view(np.int64) ^ np.int64(_INT64_MIN)
     return Keys(values.astype(np.int64, copy=False), valid)
@@ -126,8 +155,8 @@ def _float_keys(values: np.ndarray, valid: np.ndarray | None) -> Keys:
     return Keys(values, valid)
 
 
-def _storage(array: pa.Array) -> np.ndarray:
-    """The values as stored, ignoring nulls: a view of Arrow's own buffer."""
+def stored_values(array: pa.Array) -> np.ndarray:
+    """The values of a column of fixed width as stored, ignoring nulls: a view of Arrow's own buffer."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     width = array.type.bit_width // 8

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from operators.errors import PredicateError
-from operators.key_types import Family, KeyType
+from operators.families import Family
+from operators.key_types import KeyType
 from operators.predicate import (
     LEFT,
     RIGHT,

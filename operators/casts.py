@@ -1,0 +1,79 @@
+"""What to write instead of a comparison or a sum that types do not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from operators.families import NUMBERS, TEXTS, TIMES, Family, article
+from operators.key_types import KeyType, plain_type
+
+
+def remedy(columns: Sequence[KeyType], families: set[Family]) -> str:
+    """The cast or the constant to write, where values of two families meet that do not belong together."""
+    first = {family: next((kind for kind in columns if kind.family == family), None) for family in families}
+    if families == {"decimal", "float"}:
+        return _decimal_or_float(first["decimal"], first["float"])
+    if families & set(TEXTS):
+        return _text(columns, families, first)
+    if "zoned timestamp" in families:
+        naive = next((kind for kind in columns if kind.family in ("timestamp", "date")), None)
+        if naive is not None:
+            cell = _cell(naive) + ('.cast("timestamp[us]")' if naive.family == "date" else "")
+            return f'give {naive.column} a zone: pc.assume_timezone({cell}, "UTC")'
+        if families & {"timestamp", "date"}:
+            return "give the time that is written a zone: datetime(.., tzinfo=timezone.utc)"
+    temporal = [kind for kind in columns if kind.is_temporal]
+    if len(temporal) == 1 and families & set(NUMBERS):
+        column, width = temporal[0].column, temporal[0].arrow.bit_width
+        return f'cast {column} to a number: {_cell(temporal[0])}.cast("int{width}")'
+    if temporal and families & set(NUMBERS):
+        return "write a length of time: datetime.timedelta(..) or INTERVAL '5' MINUTE"
+    if not temporal:
+        timed = next((article(family) for family in families if family in TIMES), "a length of time")
+        return f"write a plain number instead of {timed.replace('a duration', 'a length of time')}"
+    if "time of day" in families:
+        return "compare the difference instead: abs(left - right) <= INTERVAL '5' MINUTE"
+    return f"cast one column to the type of the other, such as .cast({written_type(columns[-1].arrow)})"
+
+
+def written_type(arrow: pa.DataType) -> str:
+    """A type as the argument of a cast."""
+    plain = plain_type(arrow)
+    if pa.types.is_decimal(plain):
+        return f"pa.{plain}"
+    if pa.types.is_timestamp(plain) and plain.tz is not None:
+        return f'pa.timestamp("{plain.unit}", "{plain.tz}")'
+    return f'"{plain}"'
+
+
+def _cell(kind: KeyType) -> str:
+    return f'table["{kind.column}"]'
+
+
+def _decimal_or_float(decimal: KeyType | None, float_: KeyType | None) -> str:
+    if decimal is None:
+        return "write the number without Decimal(..), as a float"
+    to_float = f'cast {decimal.column}: {_cell(decimal)}.cast("float64")'
+    if float_ is None:
+        return to_float
+    return f'{to_float}, or {float_.column}, to stay exact: {_cell(float_)}.cast({written_type(decimal.arrow)})'
+
+
+def _text(columns: Sequence[KeyType], families: set[Family], first: dict[Family, KeyType | None]) -> str:
+    text = next((kind for family, kind in first.items() if family in TEXTS and kind is not None), None)
+    if families == {"string", "binary"}:
+        if text is None or text.family == "binary":
+            return "write bytes, such as b'..' or X'..'" if text else "write both as strings or both as bytes"
+        return f'cast {text.column}: {_cell(text)}.cast("binary")'
+    other = next((family for family in families if family not in TEXTS), "string")
+    if text is None:  # the text is a constant
+        if other in TIMES:
+            return "write the time as such: DATE '2026-01-31', TIMESTAMP '2026-01-31 12:00:00' or a datetime"
+        return "write the number without quotes" if other in NUMBERS else "write a string"
+    kind = next((kind for kind in columns if kind.family == other), None)
+    if kind is None:
+        target = "int64" if other == "integer" else "float64"
+        return f'cast {text.column}: {_cell(text)}.cast("{target}"), or write the constant in quotes'
+    return f'cast {text.column}: {_cell(text)}.cast({written_type(kind.arrow)})'

@@ -1,0 +1,68 @@
+"""What values measure, and which of them may be compared, added or scaled.
+
+Integers (booleans are 0 and 1), floats, decimals, strings, binary, and the five kinds of time. Values of one family
+compare with each other; integers also with floats and with decimals, dates also with timestamps that carry no zone.
+Anything else needs a cast that the user writes: what it would mean is a guess, and a guess is not exact.
+"""
+
+from __future__ import annotations
+
+from typing import Literal as Choice
+
+Family = Choice[
+    "integer",
+    "float",
+    "decimal",
+    "string",
+    "binary",
+    "timestamp",
+    "zoned timestamp",
+    "date",
+    "time of day",
+    "duration",
+]
+
+NUMBERS: tuple[Family, ...] = ("integer", "float", "decimal")
+TEXTS: tuple[Family, ...] = ("string", "binary")
+INSTANTS: tuple[Family, ...] = ("timestamp", "zoned timestamp", "date")
+TIMES: tuple[Family, ...] = (*INSTANTS, "time of day", "duration")
+
+
+def comparable(one: Family, other: Family) -> bool:
+    """Whether values of two families have an order between them."""
+    if one in NUMBERS and other in NUMBERS:
+        return {one, other} != {"float", "decimal"}
+    return one == other or {one, other} == {"timestamp", "date"}
+
+
+def combined(one: Family, operator: str, other: Family) -> Family | None:
+    """The family of ``one + other`` or ``one - other``; None where it has no meaning."""
+    if one in NUMBERS and other in NUMBERS:
+        if not comparable(one, other):
+            return None
+        return next((family for family in ("float", "decimal") if family in (one, other)), "integer")
+    if one in TIMES and one == other == "duration":
+        return "duration"
+    if operator == "-" and one in TIMES and comparable(one, other):
+        return "duration"
+    if one in INSTANTS and other == "duration":
+        return "timestamp" if one == "date" else one
+    if operator == "+" and one == "duration" and other in INSTANTS:
+        return "timestamp" if other == "date" else other
+    return None
+
+
+def scaled(one: Family, operator: str, other: Family) -> Family | None:
+    """The family of ``one * other`` or ``one / other``; None where it has no meaning."""
+    if one in NUMBERS and other in NUMBERS:
+        if operator == "/" and one == other == "integer":
+            return "float"
+        return combined(one, operator, other)
+    if operator == "*" and {one, other} == {"duration", "integer"}:
+        return "duration"
+    return None
+
+
+def article(family: Family) -> str:
+    """The family with its article, for messages."""
+    return f"an {family}" if family[0] in "aeiou" else f"a {family}"
