@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from operators.condition import columns_in
 from operators.errors import JoinError
+from operators.evaluation import type_of
 from operators.expressions import Alias, Column, Expression
 from operators.kinds import Kind
 
@@ -101,7 +102,9 @@ class Selection:
         object.__setattr__(self, "items", items)
 
     @classmethod
-    def of(cls, roles: tuple[str, str], select: Sequence[str | Expression] | None, kind: Kind = Kind.INNER) -> Selection:
+    def of(
+        cls, roles: tuple[str, str], select: Sequence[str | Expression] | None, kind: Kind = Kind.INNER
+    ) -> Selection:
         """Read a list such as ["R.id", "S.*", (R.price * 2).alias("double")]."""
         if select is None:
             return cls(roles, None, kind)
@@ -177,8 +180,6 @@ class Selection:
             schema = schemas[self.roles.index(column.stream or "")]
             assert schema is not None, "asked only where it is known"
             return schema.field(column.name).type
-
-        from operators.evaluation import type_of
 
         return type_of(computed.expression, column_type)
 

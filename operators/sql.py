@@ -10,76 +10,98 @@ list stands for that column of both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from operators.errors import QueryError, at_place
-from operators.expressions import And, Column, Expression
-from operators.selection import SelectItem
-from operators.sql_expressions import (
-    ConditionReader,
-    match_role,
-    parse_text,
-    place_of,
-    qualifier_of,
-)
-from operators.sql_window import ParameterValue, WindowClause, cut_window
+from operators.condition import conjunction, sides_of
+from operators.errors import QueryError
+from operators.expressions import Column, Constant, Expression, IsNull
+from operators.kinds import Kind
+from operators.predicate import LEFT, RIGHT
+from operators.selection import Item
+from operators.sql_expressions import ConditionReader, Functions
+from operators.sql_select import SelectReader, counts_matches
+from operators.sql_text import error_at, match_name, parse_text, qualifier_of
+from operators.sql_window import ParameterValue, WrittenWindow, cut_window, windows_of
+from operators.windows import Window
+
+_SHAPE = "a query is SELECT .. FROM .. WHERE .. WINDOW .."
+_REFUSED_CLAUSES = {
+    "with_": f"WITH is not supported: {_SHAPE}",
+    "windows": f"this WINDOW clause is not supported: {_SHAPE}, with WINDOW AS (ROWS 100) last",
+    "group": "GROUP BY is not supported: COUNT(*) counts the matches of every row by itself",
+    "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says",
+    "distinct": "DISTINCT is not supported: every result comes once; LEFT SEMI JOIN gives left rows once",
+    "limit": "LIMIT is not supported: a join of streams has no end; stop reading its results instead",
+}
+_WHERE_SIDES: dict[Kind, tuple[int, ...]] = {
+    Kind.LEFT: (LEFT,), Kind.RIGHT: (RIGHT,), Kind.FULL: (), Kind.SEMI: (LEFT,), Kind.ANTI: (LEFT,),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedQuery:
-    """What a query asks for. A role is how the query calls a side, a stream where it comes from."""
+    """What a query asks for. A role is how the query calls a side, a stream where it comes from.
+
+    condition: what pairs satisfy. where: what rows of one stream must satisfy to appear at all, in kinds where that
+    makes a difference. select: None for ``*``. windows: one for each side; None if none was written.
+    """
 
     left: str
     right: str
     left_stream: str
     right_stream: str
+    kind: Kind
     condition: Expression
-    select: tuple[SelectItem, ...] | None  # None for *
-    window: WindowClause | None
+    where: Expression | None
+    select: tuple[Item, ...] | None
+    windows: tuple[Window, Window] | None
 
 
-def parse_condition(text: str, left: str, right: str) -> Expression:
+def parse_condition(text: str, left: str, right: str, functions: Functions | None = None) -> Expression:
     """The condition in ``text`` between the streams (or roles) ``left`` and ``right``."""
     tree = parse_text(text, text, "a condition")
-    return ConditionReader(text, left, right).condition(tree)
+    return ConditionReader(text, left, right, functions).condition(tree)
 
 
 def parse_query(
-    text: str, parameters: Mapping[str, ParameterValue] | None = None, *, read_window: bool = True
+    text: str,
+    parameters: Mapping[str, ParameterValue] | None = None,
+    functions: Functions | None = None,
+    *,
+    read_window: bool = True,
 ) -> ParsedQuery:
-    """The query in ``text``; ``parameters`` fill the names in its WINDOW clause.
+    """The query in ``text``.
 
-    ``read_window=False`` leaves that clause unread: something else takes its place.
+    parameters fill the names in its WINDOW clause, functions are the conditions of the user's own that it may call.
+    ``read_window=False`` leaves the WINDOW clause unread: something else takes its place.
     """
-    body, window = cut_window(text, parameters or {}, read_window)
+    body, written = cut_window(text, parameters or {}, read_window)
     tree = parse_text(body, text, "a SELECT")
     if not isinstance(tree, exp.Select):
-        raise at_place("a query starts with SELECT", text, place_of(tree))
-    return _Query(text, tree).read(window)
+        raise error_at(text, tree, "a query starts with SELECT")
+    return _Query(text, tree, functions).read(written)
 
 
 class _Query:
     """Reads one SELECT statement."""
 
-    def __init__(self, text: str, tree: exp.Select) -> None:
+    def __init__(self, text: str, tree: exp.Select, functions: Functions | None) -> None:
         self.text = text
         self.tree = tree
+        self.functions = functions
 
     def error(self, node: exp.Expression, message: str) -> QueryError:
-        return at_place(message, self.text, place_of(node))
+        return error_at(self.text, node, message)
 
-    def read(self, window: WindowClause | None) -> ParsedQuery:
+    def read(self, written: tuple[WrittenWindow, ...]) -> ParsedQuery:
         self.check_clauses()
         source, joins = self.tree.args.get("from_"), self.tree.args.get("joins") or []
         if source is None:
             raise self.error(self.tree, "the query has no FROM: write FROM R, S")
         tables = [self.table(source.this), *(self.table(join.this) for join in joins)]
-        conditions = [self.join_condition(join) for join in joins]
-        where = self.tree.args.get("where")
-        conditions.append(where.this if where is not None else None)
         alone = len(tables) == 1
         if alone:
             role, stream = tables[0]
@@ -91,35 +113,31 @@ class _Query:
                 )
             tables = [(f"{role}1", stream), (f"{role}2", stream)]
         if len(tables) != 2:
-            raise self.error(self.tree, f"a join takes two streams, not {len(tables)}")
+            raise self.error(
+                joins[1], f"a join takes two streams, not {len(tables)}: join the result of one with another"
+            )
         (left, left_stream), (right, right_stream) = tables
         if left == right:
             raise self.error(
                 joins[0],
-                f"both streams are called {left}: give them roles, as in "
-                f"FROM {left_stream} AS a, {right_stream} AS b",
+                f"both streams are called {left}: give them roles, as in FROM {left_stream} AS a, {right_stream} AS b",
             )
-        selection = _Selection(self.text, left, right, role if alone else None)
-        reader = ConditionReader(self.text, left, right, selection.column if alone else None)
-        parts = [reader.condition(node) for node in conditions if node is not None]
-        if not parts:
-            raise self.error(
-                self.tree, f"the query has no condition: write WHERE {left}.a < {right}.b"
-            )
-        condition = parts[0] if len(parts) == 1 else And(*parts)
+        kind = self.kind(None if alone else joins[0], left, right)
+        dialect = _PaperDialect(self.text, (left, right), role) if alone else None
+        reader = ConditionReader(self.text, left, right, self.functions, dialect.column if dialect else None)
+        condition, where = self.conditions(reader, kind, None if alone else joins[0])
+        selection = SelectReader(self.text, (left, right), kind, role if alone else None, reader.expression)
         select = selection.items(self.tree.expressions)
-        return ParsedQuery(left, right, left_stream, right_stream, condition, select, window)
+        windows = windows_of(written, self.text, (left, right))
+        return ParsedQuery(left, right, left_stream, right_stream, kind, condition, where, select, windows)
 
     def check_clauses(self) -> None:
         known = {"expressions", "from_", "joins", "where", "kind", "hint", "operation_modifiers"}
         for name, value in self.tree.args.items():
             if value and name not in known:
                 node = value[0] if isinstance(value, list) else value
-                clause = {"with_": "WITH", "windows": "WINDOW"}.get(name, name.upper())
-                raise self.error(
-                    node if isinstance(node, exp.Expression) else self.tree,
-                    f"{clause} is not supported: a query is SELECT .. FROM .. WHERE .. WINDOW ..",
-                )
+                message = _REFUSED_CLAUSES.get(name) or f"{name.upper()} is not supported: {_SHAPE}"
+                raise self.error(node if isinstance(node, exp.Expression) else self.tree, message)
 
     def table(self, node: exp.Expression) -> tuple[str, str]:
         """(role, stream) of one entry of FROM."""
@@ -130,47 +148,113 @@ class _Query:
             raise self.error(node, f"`{node.sql()}`: a stream in FROM takes a name and a role only")
         return node.alias or node.name, ".".join(part.name for part in node.parts)
 
-    def join_condition(self, join: exp.Join) -> exp.Expression | None:
-        for name in ("side", "method", "using"):
-            word = join.args.get(name)
-            if word:
-                shown = "USING" if name == "using" else f"{word} JOIN"
+    def kind(self, join: exp.Join | None, left: str, right: str) -> Kind:
+        found = Kind.INNER if join is None else self.join_kind(join, left, right)
+        if counts_matches(self.tree.expressions):
+            if found != Kind.INNER:
                 raise self.error(
-                    join,
-                    f"{shown} is not read from a query's text: write FROM R JOIN S ON R.a = S.a, "
-                    "and ask for another kind of join where the query is run",
+                    self.tree.expressions[0],
+                    f"COUNT(*) counts the matches of every row, also where there are none: "
+                    f"write JOIN for {found.upper()} JOIN",
                 )
-        if str(join.args.get("kind") or "").upper() not in ("", "INNER", "CROSS"):
+            return Kind.COUNT
+        return found
+
+    def join_kind(self, join: exp.Join, left: str, right: str) -> Kind:
+        side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
+        on = f"FROM {left} JOIN {right} ON {left}.a = {right}.a"
+        if join.args.get("using"):
+            columns = " AND ".join(f"{left}.{each.name} = {right}.{each.name}" for each in join.args["using"])
+            raise self.error(join, f"USING is not supported: write ON {columns}")
+        if method:
+            raise self.error(join, f"{method} JOIN is not supported: write {on}")
+        if kind in ("", "OUTER"):
+            return Kind(side.lower()) if side else Kind.INNER
+        if kind in ("INNER", "CROSS") and not side:
+            return Kind.INNER
+        if kind in ("SEMI", "ANTI"):
+            if side in ("", "LEFT"):
+                return Kind(kind.lower())
             raise self.error(
-                join, f"{join.args['kind']} JOIN is not supported: write JOIN .. ON .."
+                join, f"{side} {kind} JOIN is not supported: write FROM {right} LEFT {kind} JOIN {left} ON .."
             )
-        condition: exp.Expression | None = join.args.get("on")
-        return condition
+        raise self.error(join, f"{kind} JOIN is not supported: write {on}")
+
+    def conditions(
+        self, reader: ConditionReader, kind: Kind, join: exp.Join | None
+    ) -> tuple[Expression, Expression | None]:
+        """What pairs satisfy, and what rows must satisfy to appear at all."""
+        left, right = reader.roles
+        on: exp.Expression | None = join.args.get("on") if join is not None else None
+        written = self.tree.args.get("where")
+        matching = [] if on is None else [reader.condition(on)]
+        showing = []
+        if on is None and join is not None and kind not in (Kind.INNER, Kind.COUNT):
+            raise self.error(join, f"{kind.upper()} JOIN needs its condition: write ON {left}.a < {right}.b")
+        for node in () if written is None else _conjuncts(written.this):
+            part = reader.condition(node)
+            sides = sides_of(part, reader.roles)
+            if kind == Kind.INNER or (kind == Kind.COUNT and len(sides) != 1):
+                matching.append(part)
+                continue
+            if kind != Kind.COUNT:
+                self.check_where(node, part, sides, kind, reader.roles)
+            showing.append(part)
+        if not matching:
+            if join is None or str(join.args.get("kind") or "").upper() != "CROSS":
+                raise self.error(
+                    self.tree,
+                    f"the query has no condition: write WHERE {left}.a < {right}.b, "
+                    f"or FROM {left} CROSS JOIN {right} for all pairs",
+                )
+            matching = [Constant(True)]
+        return conjunction(matching), conjunction(showing) if showing else None
+
+    def check_where(
+        self, node: exp.Expression, part: Expression, sides: set[int], kind: Kind, roles: tuple[str, str]
+    ) -> None:
+        left, right = roles
+        if sides and sides <= set(_WHERE_SIDES[kind]):
+            return
+        join = f"{kind.upper()} JOIN"
+        if isinstance(part, IsNull) and sides == {RIGHT} and kind == Kind.LEFT:
+            raise self.error(
+                node,
+                f"`{part!r}` asks for the rows of {left} without a match: "
+                f"write SELECT {left}.* FROM {left} LEFT ANTI JOIN {right} ON ..",
+            )
+        if kind.shows_right:
+            allowed = " or ".join(roles[side] for side in _WHERE_SIDES[kind])
+            reason = (
+                f"{join} makes up rows of nulls, of which WHERE would say nothing that ON does not"
+                if not allowed
+                else (f"WHERE of a {join} may speak of {allowed} alone")
+            )
+        else:
+            reason = f"WHERE of a {join} may speak of {left} alone, since rows of {right} do not come out"
+        raise self.error(node, f"`{part!r}`: {reason}: move it into ON, where it says which rows match")
 
 
-class _Selection:
-    """What column names stand for in a query; ``stream`` is set in the papers' dialect only."""
+class _PaperDialect:
+    """What the columns of a query over one stream without aliases stand for."""
 
-    def __init__(self, text: str, left: str, right: str, stream: str | None) -> None:
+    def __init__(self, text: str, roles: tuple[str, str], stream: str) -> None:
         self.text = text
-        self.roles = (left, right)
+        self.roles = roles
         self.stream = stream
 
-    def error(self, node: exp.Expression, message: str) -> QueryError:
-        return at_place(message, self.text, place_of(node))
-
     def column(self, node: exp.Column) -> Column:
-        """A column of WHERE in the papers' dialect."""
-        assert self.stream is not None
+        """A column of WHERE, or of a computed item."""
         qualifier = qualifier_of(node)
         if qualifier is not None:
-            role = match_role(qualifier, self.roles)
+            role = match_name(qualifier, self.roles)
             if role is not None:
                 return Column(role, node.name)
-            if match_role(qualifier, (self.stream,)) is None:
-                raise self.error(node, f"there is no stream {qualifier} here, only {self.stream}")
+            if match_name(qualifier, (self.stream,)) is None:
+                raise error_at(self.text, node, f"there is no stream {qualifier} here, only {self.stream}")
         if len(node.name) < 2 or node.name[-1] not in "12":
-            raise self.error(
+            raise error_at(
+                self.text,
                 node,
                 f"{node.name} does not say which row of the pair it belongs to: write "
                 f"{node.name}1 or {node.name}2, or name two roles, FROM {self.stream} AS a, "
@@ -178,40 +262,11 @@ class _Selection:
             )
         return Column(self.roles[int(node.name[-1]) - 1], node.name[:-1])
 
-    def items(self, nodes: list[exp.Expression]) -> tuple[SelectItem, ...] | None:
-        if len(nodes) == 1 and isinstance(nodes[0], exp.Star):
-            return None
-        if not nodes:
-            raise QueryError("the query selects nothing: write SELECT * or name columns")
-        return tuple(item for node in nodes for item in self.item(node))
 
-    def item(self, node: exp.Expression) -> list[SelectItem]:
-        name = node.alias or None if isinstance(node, exp.Alias) else None
-        column = node.this if isinstance(node, exp.Alias) else node
-        if not isinstance(column, exp.Column):
-            raise self.error(
-                node, f"`{node.sql()}` cannot be selected: SELECT takes names of columns"
-            )
-        qualifier = qualifier_of(column)
-        named = "*" if isinstance(column.this, exp.Star) else column.name
-        role = match_role(qualifier, self.roles) if qualifier else None
-        if role is not None:
-            return [SelectItem(role, named, name=name)]
-        if self.stream is None:
-            left, right = self.roles
-            if qualifier is None:
-                message = f"{named} does not say which stream it belongs to: write " + (
-                    f"{left}.{named} or {right}.{named}"
-                )
-            else:
-                message = f"there is no stream {qualifier} in this join, only {left} and {right}"
-            raise self.error(node, message)
-        if name is not None:
-            raise self.error(
-                node,
-                f"{named} stands for a column of both rows, which cannot both be called {name}: "
-                f"write {self.roles[0]}.{named} AS {name}",
-            )
-        own = qualifier is None or match_role(qualifier, (self.stream,)) is not None
-        alternative = None if own else f"{qualifier}.{named}"
-        return [SelectItem(each, named, alternative) for each in self.roles]
+def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
+    inner = node.unnest()
+    if isinstance(inner, exp.And):
+        yield from _conjuncts(inner.left)
+        yield from _conjuncts(inner.right)
+    else:
+        yield node

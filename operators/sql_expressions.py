@@ -1,35 +1,37 @@
-"""Conditions from SQL text: sqlglot's tree turned into the expressions of this package."""
+"""Conditions and values from SQL text: sqlglot's tree turned into the expressions of this package."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
-import sqlglot
-from sqlglot import exp, tokens
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
-from operators.errors import PredicateError, QueryError, at_place
+from operators.condition import normalise
+from operators.errors import PredicateError, QueryError
 from operators.expressions import (
     Absolute,
     And,
     Arithmetic,
     ArithmeticOperator,
     Between,
+    Call,
     Column,
     Compare,
     ComparisonOperator,
     Constant,
     Expression,
+    IsNull,
     Negate,
     Not,
     Or,
+    one_of,
 )
-from operators.condition import normalise
-from operators.sql_window import length_of
+from operators.sql_literals import literal
+from operators.sql_text import error_at, match_name, qualifier_of
+
+Functions = Mapping[str, Callable[..., Any]]
+"""The user's own conditions by the name that a query calls them."""
 
 _COMPARISONS: dict[type[exp.Expression], ComparisonOperator] = {
     exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=", exp.NEQ: "!=",
@@ -37,43 +39,6 @@ _COMPARISONS: dict[type[exp.Expression], ComparisonOperator] = {
 _ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/",
 }  # fmt: skip
-
-
-class InterlaceDialect(Dialect):
-    """Standard SQL in which names may also be quoted as in Spark, with backticks."""
-
-    class Tokenizer(tokens.Tokenizer):
-        """Cuts the text into words; both kinds of quotes make a name."""
-
-        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
-
-
-def parse_text(body: str, text: str, what: str) -> exp.Expression:
-    """The tree of ``body`` as sqlglot gives it; errors show ``text``, the whole of it."""
-    try:
-        trees = sqlglot.parse(body, dialect=InterlaceDialect)
-    except SqlglotError as error:
-        details = getattr(error, "errors", None) or [{}]
-        message = details[0].get("description") or str(error)
-        missing = re.search(r"missing for <class '[\w.]*\.(\w+)'>", message)
-        if missing:  # sqlglot's own words name its classes
-            message = f"something is missing in {missing[1].upper()}"
-        line, column = details[0].get("line"), details[0].get("col")
-        offset = None
-        if line and column:
-            starts = [0, *(match.end() for match in re.finditer("\n", text))]
-            offset = min(starts[line - 1] + column - 1, len(text))
-        raise at_place(f"the text cannot be read: {message}", text, offset) from None
-    found = [tree for tree in trees if tree is not None]
-    if len(found) != 1 or isinstance(found[0], exp.Block):
-        raise QueryError(f"write {what}, and one only: {text!r}")
-    return found[0]
-
-
-def place_of(node: exp.Expression) -> int | None:
-    """Where the node starts in the text: the first of its parts that knows its place."""
-    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    return min(starts, default=None)
 
 
 class ConditionReader:
@@ -84,27 +49,36 @@ class ConditionReader:
         text: str,
         left: str,
         right: str,
+        functions: Functions | None = None,
         resolve: Callable[[exp.Column], Column] | None = None,
     ) -> None:
         self.text = text
         self.roles = (left, right)
+        self.functions = functions or {}
         self.resolve = resolve or self.column
 
     def error(self, node: exp.Expression, message: str) -> QueryError:
-        return at_place(message, self.text, place_of(node))
+        return error_at(self.text, node, message)
 
     def condition(self, node: exp.Expression) -> Expression:
         """The condition, each part of it checked, so that an error can point at the part."""
         node = node.unnest()
-        if isinstance(node, exp.And):
-            return And(self.condition(node.left), self.condition(node.right))
+        match node:
+            case exp.And():
+                return And(self.condition(node.left), self.condition(node.right))
+            case exp.Or():
+                return Or(self.condition(node.left), self.condition(node.right))
+            case exp.Not():
+                return Not(self.condition(node.this))
         condition = self.expression(node)
+        if isinstance(condition, Constant) and isinstance(condition.value, bool):
+            return condition
         try:
             normalise(condition, *self.roles)
         except QueryError:
             raise
         except PredicateError as error:
-            raise at_place(str(error), self.text, place_of(node)) from None
+            raise self.error(node, str(error)) from None
         return condition
 
     def expression(self, node: exp.Expression) -> Expression:
@@ -115,94 +89,98 @@ class ConditionReader:
         if kind in _ARITHMETIC:
             left, right = self.expression(node.this), self.expression(node.expression)
             return Arithmetic(_ARITHMETIC[kind], left, right)
+        constant = literal(self.text, node)
+        if constant is not None:
+            return Constant(constant)
         match node:
             case exp.Paren():
                 return self.expression(node.this)
             case exp.Column():
                 return self.resolve(node)
-            case exp.Literal():
-                return self.literal(node)
             case exp.Neg():
-                operand = self.expression(node.this)
-                # -3 is a number, not an operation on one
-                if isinstance(operand, Constant) and isinstance(node.this, exp.Literal):
-                    assert isinstance(operand.value, int | float)
-                    return Constant(-operand.value)
-                return Negate(operand)
+                return Negate(self.expression(node.this))
             case exp.Abs():
                 return Absolute(self.expression(node.this))
-            case exp.Interval():
-                return self.interval(node)
             case exp.Between():
                 if node.args.get("symmetric"):
-                    raise self.error(node, "BETWEEN SYMMETRIC is not supported: write BETWEEN")
+                    raise self.error(node, "BETWEEN SYMMETRIC is not supported: write BETWEEN with the lower end first")
                 low, high = self.expression(node.args["low"]), self.expression(node.args["high"])
                 return Between(self.expression(node.this), low, high)
+            case exp.In() if not node.args.get("query") and node.expressions:
+                return one_of(self.expression(node.this), tuple(map(self.expression, node.expressions)))
+            case exp.Is() if isinstance(node.expression, exp.Null):
+                return IsNull(self.expression(node.this))
             case exp.And():
                 return And(self.expression(node.left), self.expression(node.right))
             case exp.Or():
                 return Or(self.expression(node.left), self.expression(node.right))
             case exp.Not():
                 return Not(self.expression(node.this))
-        raise self.error(
-            node,
-            f"`{node.sql()}` is not supported in a join condition: write comparisons of columns "
-            "(< <= > >= = !=, BETWEEN, ABS(a - b) <= c), joined with AND",
-        )
+            case exp.Anonymous():
+                return self.call(node)
+        raise self.error(node, _refusal(node))
 
-    def literal(self, node: exp.Literal) -> Constant:
-        written = str(node.this)
-        if node.is_string:
+    def call(self, node: exp.Anonymous) -> Call:
+        name = node.this.name if isinstance(node.this, exp.Expression) else str(node.this)
+        known = match_name(name, tuple(self.functions))
+        if known is None:
+            given = f"the query was given {', '.join(self.functions)}" if self.functions else "none is built in but ABS"
             raise self.error(
                 node,
-                f"the string '{written}' cannot be compared yet: write a number, or a length of "
-                "time as INTERVAL '5' MINUTE",
+                f"{name} is not a function of this query ({given}): pass functions={{'{name}': f}}, where f takes "
+                "Arrow arrays and returns one boolean per row",
             )
-        if written.isdigit():
-            return Constant(int(written))
-        if not math.isfinite(float(written)):
-            raise self.error(node, f"{written} is too large for a float")
-        return Constant(float(written))
-
-    def interval(self, node: exp.Interval) -> Constant:
-        unit = node.args.get("unit")
-        if not isinstance(node.this, exp.Literal) or not isinstance(unit, exp.Var):
-            raise self.error(node, f"`{node.sql()}` is not supported: write INTERVAL '5' MINUTE")
-        length = length_of(str(node.this.this), str(unit.this))
-        if isinstance(length, str):
-            raise self.error(node, length)
-        return Constant(length)
+        return Call(self.functions[known], tuple(map(self.expression, node.expressions)), known)
 
     def column(self, node: exp.Column) -> Column:
         qualifier = qualifier_of(node)
+        left, right = self.roles
         if qualifier is None:
-            left, right = self.roles
             raise self.error(
                 node,
                 f"column {node.name} does not say which stream it belongs to: "
-                f"write {left}.{node.name} or {right}.{node.name}",
+                f"write {left}.{node.name} or {right}.{node.name}" + _quoting(node),
             )
-        return Column(self.role(node, qualifier), node.name)
-
-    def role(self, node: exp.Column, qualifier: str) -> str:
-        role = match_role(qualifier, self.roles)
+        role = match_name(qualifier, self.roles)
         if role is None:
-            left, right = self.roles
             raise self.error(
                 node,
                 f"there is no stream {qualifier} in this join: its sides are {left} and {right}",
             )
-        return role
+        return Column(role, node.name)
 
 
-def qualifier_of(node: exp.Column) -> str | None:
-    """What stands before a column's name: ``R`` of ``R.power``."""
-    return ".".join(part.name for part in node.parts[:-1]) or None
+def _quoting(node: exp.Column) -> str:
+    quoted = isinstance(node.this, exp.Identifier) and node.this.quoted
+    return f"; a string is written '{node.name}', in single quotes" if quoted else ""
 
 
-def match_role(qualifier: str, roles: tuple[str, ...]) -> str | None:
-    """The role a qualifier names: as written, else without regard to case if that is clear."""
-    if qualifier in roles:
-        return qualifier
-    alike = [role for role in roles if role.lower() == qualifier.lower()]
-    return alike[0] if len(alike) == 1 else None
+def _refusal(node: exp.Expression) -> str:
+    """Why a piece of SQL has no meaning here, and what to write instead."""
+    shown = f"`{node.sql()}`"
+    match node:
+        case exp.Null():
+            return "a comparison with NULL is never true: write IS NULL or IS NOT NULL"
+        case exp.Cast():
+            return (
+                f"{shown}: a query does not cast: numbers of all types compare exactly as they are; "
+                "for others, cast the column before it is sent"
+            )
+        case exp.In():
+            return f"{shown}: IN takes a list of values, such as IN (1, 2), not a query"
+        case exp.Is():
+            return (
+                f"{shown} is not supported: IS takes NULL only; write a comparison such as x = {node.expression.sql()}"
+            )
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            return f"{shown} is not supported: write a comparison, and OR .. IS NULL for what NULL should do"
+        case exp.Count():
+            return f"{shown} belongs in the SELECT list"
+        case exp.Tuple():
+            return f"{shown} is a list where one value is expected: compare column by column, joined with AND"
+        case exp.Subquery() | exp.Select() | exp.Exists():
+            return f"{shown}: a query within a query is not supported: SEMI JOIN says EXISTS, ANTI JOIN says NOT EXISTS"
+    return (
+        f"{shown} is not supported in a join condition: write comparisons (< <= > >= = !=, BETWEEN, IN, IS NULL, "
+        "ABS(a - b) <= c) with AND, OR, NOT, or a Python function of your own"
+    )
