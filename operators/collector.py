@@ -5,6 +5,9 @@ what lies below the smallest punctuation is complete, and is sent in order. Wher
 is all, and an input that is ahead of the others is left waiting. Where it is weaker, the answers to rows of the group
 that is open go out as they come, as soon as the payload is there.
 Out: result rows, then the punctuation.
+
+What keys could not decide is decided here, on the pairs that they led to (`pair_check`); what a kind of join makes of
+pairs and rows is in `result_kinds`.
 """
 
 from __future__ import annotations
@@ -14,14 +17,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
+from indexes import Matches
 from operators.element_rows import LEFT, RIGHT, SIDES, Int64, Limits, matches_of, values_of
 from operators.gate import SEQ
+from operators.kinds import Kind
 from operators.orderings import Ordering, is_aligned, open_until
-from operators.payload_store import PayloadStore
-from operators.result_order import Answer, WaitingAnswers, later_rows, merge_answers, pair_up
-from operators.selection import Selected, Selection
+from operators.pair_check import PairCheck, PairFilter
+from operators.payload_plan import EXPIRED, HIDDEN
+from operators.probe_rows import ProbeRows, ProbeStep
+from operators.result_kinds import Results, result_maker
+from operators.result_order import Answer, WaitingAnswers, later_rows, merge_answers
+from operators.result_rows import ResultRows
+from operators.selection import Selection
 from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 RESULT_ROWS = 1 << 18
@@ -30,82 +38,47 @@ RESULT_ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class Collector(Bolt):
-    """Shows the selected columns of both sides."""
+    """Shows the selected columns of both sides.
+
+    checks:    for each alternative of the condition what its keys leave open.
+    answering: the elements that answer for each alternative.
+    """
 
     selection: Selection
     ordering: Ordering = "strict"
+    checks: tuple[PairCheck, ...] = ()
+    answering: tuple[tuple[str, ...], ...] = ()
     router: str = "router"
 
     @property
     def note(self) -> str:
-        return f"order: {self.ordering}"
+        order = f"order: {self.ordering}"
+        return order if self.selection.kind is Kind.INNER else f"{self.selection.kind}, {order}"
 
     def build(self, context: TaskContext) -> Task:
         return CollectorTask(self, context.origins)
-
-
-@dataclass(frozen=True)
-class _Step:
-    """The sequence numbers of consecutive rows of one side, the first at position `first`, and when they came in."""
-
-    first: int
-    seq: Int64
-    born: float
-
-
-class _ProbeRows:
-    """The rows of one side whose results are not complete."""
-
-    def __init__(self) -> None:
-        self._steps: deque[_Step] = deque()
-        self.first = 0
-
-    def append(self, step: _Step) -> None:
-        self._steps.append(step)
-
-    def end(self, seq: int) -> int:
-        """The position after the last row with a sequence number of at most `seq`."""
-        end = self.first
-        for step in self._steps:
-            rows = len(step.seq) if step.seq[-1] <= seq else int(np.searchsorted(step.seq, seq, side="right"))
-            end = step.first + rows
-            if rows < len(step.seq):
-                break
-        return end
-
-    def born(self, position: int) -> float:
-        """When the row at a position came in."""
-        return next(step.born for step in self._steps if position < step.first + len(step.seq))
-
-    def take(self, end: int) -> Int64:
-        """Remove the rows before position `end` and return their sequence numbers."""
-        taken = []
-        while self._steps and self._steps[0].first < end:
-            step = self._steps.popleft()
-            rows = end - step.first
-            if rows < len(step.seq):
-                self._steps.appendleft(_Step(end, step.seq[rows:], step.born))
-            taken.append(step.seq[:rows])
-        self.first = end
-        return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
 
 class CollectorTask(Task):
     """Holds the answers until they may be sent."""
 
     def __init__(self, description: Collector, origins: tuple[Origin, ...]) -> None:
-        self._description = description
-        self._ordering = description.ordering
+        self._ordering: Ordering = description.ordering
+        # a row is counted when all have answered
+        self._aligned = is_aligned(description.ordering) or description.selection.kind is Kind.COUNT
         self._router = next(origin.index for origin in origins if origin.component == description.router)
+        self._checks = _checks_by_origin(description, origins)
+        self._filters: dict[int, PairFilter | None] | None = None
         self._reached = [-1] * len(origins)
         self._complete = -1
         self._waiting = (WaitingAnswers(), WaitingAnswers())
-        self._probes = (_ProbeRows(), _ProbeRows())
-        self._stores: list[PayloadStore | None] = [None, None]
-        self._shown: list[list[Selected]] = [[], []]
+        self._probes = (ProbeRows(), ProbeRows())
+        self._rows = ResultRows(description.selection)
+        self._results = result_maker(description.selection.kind)
         self._limits: deque[Limits] = deque()
         self._router_reached: deque[int] = deque()
         self._emitted = 0
+        self._checked = 0
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         kind, _, name = batch.stream.partition(".")
@@ -131,6 +104,9 @@ class CollectorTask(Task):
             yield Emit(Punctuation(complete, punctuation.born))
             yield from self._emit_open()
 
+    def on_end(self) -> Iterable[Emit]:
+        return self._emit(self._results.end(), 0.0)
+
     def blocked(self, origin: Origin) -> bool:
         """An input waits while it is ahead and what it has said cannot be sent.
 
@@ -139,7 +115,7 @@ class CollectorTask(Task):
         """
         if self._reached[origin.index] <= self._complete:
             return False
-        if is_aligned(self._ordering):
+        if self._aligned:
             return True
         return any(waiting.holds(origin.index) for waiting in self._waiting)
 
@@ -147,7 +123,8 @@ class CollectorTask(Task):
         return {
             "results": float(self._emitted),
             "answered": float(self._complete + 1),
-            "payload_bytes": float(sum(store.nbytes for store in self._stores if store is not None)),
+            "payload_bytes": float(self._rows.nbytes + self._results.nbytes),
+            "checked_pairs": float(self._checked),
         }
 
     def check_invariants(self) -> None:
@@ -157,66 +134,76 @@ class CollectorTask(Task):
             # nothing waits that could have been sent
             first = self._waiting[side].first
             assert first is None or first >= self._probes[side].end(self._passing)
+        self._results.check_invariants()
 
     @property
     def _passing(self) -> int:
         """The last sequence number whose results may be sent as they are found: the group is open, the payload here."""
+        if self._aligned:
+            return self._complete
         return min(open_until(self._ordering, self._complete), self._reached[self._router])
 
     def _take_payload(self, side: int, batch: Batch) -> None:
         rows = batch.rows
         if rows.num_rows:
-            self._probes[side].append(_Step(batch.first, values_of(rows.column(SEQ)), batch.born))
-        payload = rows.select([name for name in rows.schema.names if name != SEQ])
-        store = self._stores[side]
-        if store is None:
-            store = self._stores[side] = PayloadStore(payload.schema)
-            self._shown[side] = self._description.selection.columns(side, payload.schema)
-        store.append(payload)
+            seqs = values_of(rows.column(SEQ))
+            left, right = (values_of(rows.column(name)) if name in rows.schema.names else None for name in EXPIRED)
+            self._probes[side].append(ProbeStep(batch.first, seqs, batch.born, (left, right)))
+            hidden = rows.column(HIDDEN).to_numpy(zero_copy_only=False) if HIDDEN in rows.schema.names else None
+            self._results.arrive(side, seqs, hidden)
+        self._rows.append(side, rows.select([name for name in rows.schema.names if not name.startswith("#")]))
 
     def _emit_open(self) -> Iterator[Emit]:
         """Send the answers that need not wait for other elements, as each came; their payload must be here."""
-        if is_aligned(self._ordering):
+        if self._aligned:
             return
         for side in (LEFT, RIGHT):
             probes = self._probes[side]
             for answer in self._waiting[side].take(probes.end(self._passing)):
+                answer = self._settled(side, answer)
                 if len(answer.matches.positions):
-                    later = later_rows(answer.first, answer.matches)
-                    pairs = (later, answer.matches.positions)
-                    left, right = pairs if side == LEFT else pairs[::-1]
-                    yield from self._emit(left, right, probes.born(answer.first))
+                    pairs = _pairs(side, answer)
+                    yield from self._emit(self._results.pairs(*pairs), probes.born(answer.first))
 
     def _emit_complete(self, complete: int, born: float) -> Iterator[Emit]:
         """Send the results of the probe rows up to sequence number `complete`, but for those that have gone ahead."""
         self._complete = complete
         ordered = self._ordering == "strict"
-        firsts = (self._probes[LEFT].first, self._probes[RIGHT].first)
-        seqs, merged = [], []
+        taken, merged = [], []
         for side in (LEFT, RIGHT):
             end = self._probes[side].end(complete)
-            seqs.append(self._probes[side].take(end))
-            merged.append(merge_answers(self._waiting[side].take(end), firsts[side], end, ordered))
-        left, right = pair_up((seqs[LEFT], seqs[RIGHT]), firsts, (merged[LEFT], merged[RIGHT]), ordered)
-        yield from self._emit(left, right, born)
+            rows = self._probes[side].take(end)
+            answers = [self._settled(side, answer) for answer in self._waiting[side].take(end)]
+            taken.append(rows)
+            merged.append(merge_answers(answers, rows.first, end, ordered))
+        results = self._results.complete((taken[LEFT], taken[RIGHT]), (merged[LEFT], merged[RIGHT]), ordered)
+        yield from self._emit(results, born)
         self._forget(complete)
 
-    def _emit(self, left: Int64, right: Int64, born: float) -> Iterator[Emit]:
-        for start in range(0, len(left), RESULT_ROWS):
-            part = slice(start, start + RESULT_ROWS)
-            rows = self._rows(left[part], right[part])
+    def _settled(self, side: int, answer: Answer) -> Answer:
+        """The matches of an answer that are what the condition asks for, of which keys may not be able to tell all."""
+        check = self._filter(answer.origin)
+        if check is None or not len(answer.matches.positions):
+            return answer
+        left, right = _pairs(side, answer)
+        self._checked += len(left)
+        kept = check.keep(len(left), self._rows.taking(left, right))
+        offsets = np.concatenate([[0], np.cumsum(kept)])[answer.matches.offsets]
+        return Answer(answer.origin, answer.first, Matches(offsets, answer.matches.positions[kept]))
+
+    def _filter(self, origin: int) -> PairFilter | None:
+        if self._filters is None:
+            schemas = self._rows.schemas
+            if schemas is None:  # one side has no rows, so there are no pairs
+                return None
+            self._filters = {index: check.bind(schemas) for index, check in self._checks.items()}
+        return self._filters.get(origin)
+
+    def _emit(self, results: Results, born: float) -> Iterator[Emit]:
+        for start in range(0, len(results), RESULT_ROWS):
+            rows = self._rows.of(results.part(start, start + RESULT_ROWS))
             yield Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
             self._emitted += rows.num_rows
-
-    def _rows(self, left: Int64, right: Int64) -> pa.RecordBatch:
-        columns: list[tuple[int, str, pa.Array]] = []
-        for side, positions in ((LEFT, left), (RIGHT, right)):
-            store = self._stores[side]
-            assert store is not None, "a match has a row on either side"
-            taken = dict(zip(store.schema.names, store.take(positions), strict=True))
-            columns += [(each.place, each.name, taken[each.column]) for each in self._shown[side]]
-        columns.sort(key=lambda column: column[0])
-        return pa.record_batch([array for _, _, array in columns], names=[name for _, name, _ in columns])
 
     def _forget(self, complete: int) -> None:
         """Drop the payload that no later probe can meet: as the limits of the last complete step say."""
@@ -224,6 +211,21 @@ class CollectorTask(Task):
             self._router_reached.popleft()
             limits = self._limits.popleft()
             for side in (LEFT, RIGHT):
-                store = self._stores[side]
-                if store is not None:
-                    store.drop_before(min(limits.live[side], self._probes[side].first))
+                needed = self._results.needed_from(side)
+                dead = min(limits.live[side], self._probes[side].first)
+                self._rows.drop_before(side, dead if needed is None else min(dead, needed))
+
+
+def _pairs(side: int, answer: Answer) -> tuple[Int64, Int64]:
+    """The left and the right positions of an answer's pairs."""
+    later = later_rows(answer.first, answer.matches)
+    return (later, answer.matches.positions) if side == LEFT else (answer.matches.positions, later)
+
+
+def _checks_by_origin(description: Collector, origins: tuple[Origin, ...]) -> dict[int, PairCheck]:
+    return {
+        origin.index: check
+        for check, names in zip(description.checks, description.answering, strict=True)
+        for origin in origins
+        if origin.component in names
+    }

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import reduce
@@ -76,6 +76,17 @@ class Condition:
         role = (self.left, self.right)[side]
         return list(dict.fromkeys(column.name for column in columns_in(self.written) if column.stream == role))
 
+    def among(self, filters: tuple[Expression | None, Expression | None]) -> Condition:
+        """The same for the rows of each side that satisfy a condition of their own."""
+        branches = []
+        for branch in self.branches:
+            left, right = (
+                one if other is None else other if one is None else And(one, other)
+                for one, other in zip(branch.filters, filters, strict=True)
+            )
+            branches.append(replace(branch, filters=(left, right)))
+        return replace(self, branches=tuple(branches))
+
     def equal_columns(self, side: int) -> tuple[str, ...]:
         """The columns of a side that the condition as a whole sets equal to one of the other side."""
         common: list[str] = []
@@ -130,6 +141,20 @@ def conjunction(parts: Sequence[Expression]) -> Expression:
 def sides_of(expression: Expression, roles: tuple[str, str]) -> set[int]:
     """The sides whose columns it mentions."""
     return {roles.index(column.stream) for column in columns_in(expression) if column.stream in roles}
+
+
+def by_side(condition: Expression, roles: tuple[str, str]) -> tuple[Expression | None, Expression | None]:
+    """The conditions of a conjunction, each of one stream alone, for each side; None where there is none."""
+    found: tuple[list[Expression], list[Expression]] = ([], [])
+    for part in _conjuncts(_Reader(*roles).without_not(condition)):
+        sides = sides_of(part, roles)
+        if len(sides) != 1:
+            raise PredicateError(
+                f"where: `{part!r}` is not about one stream alone: write it in the condition of the join (on)"
+            )
+        found[sides.pop()].append(part)
+    left, right = (conjunction(each) if each else None for each in found)
+    return left, right
 
 
 class _Reader:

@@ -25,12 +25,14 @@ class ElementPlan:
 
     windows: the window of each side.
     batch:   the most rows that come in one step.
+    router:  the name of the router that feeds the elements.
     """
 
     predicate: Predicate
     ordering: Ordering
     windows: tuple[Window, Window]
     batch: int
+    router: str = ROUTER
 
     @property
     def ordered(self) -> bool:

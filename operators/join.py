@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from operators.auto_engine import choose_engine
-from operators.collector import Collector
-from operators.condition import Condition, normalise
-from operators.engine import ROUTER, ElementPlan, Engine
+from operators.auto_engine import EngineChoice, choose_engine
+from operators.condition import Condition, by_side, normalise
+from operators.engine import Engine
 from operators.errors import JoinError, PredicateError
-from operators.expressions import Expression
+from operators.expressions import And, Expression
 from operators.feeding import Feed, Feeding, sources_of
-from operators.gate import DEFAULT_STEP_ROWS, Gate
-from operators.key_types import key_type
+from operators.gate import DEFAULT_STEP_ROWS
+from operators.interval_join import interval_windows
+from operators.join_topology import join_topology
+from operators.kinds import Kind, kind_of
 from operators.orderings import Ordering, ordering_of
-from operators.predicate import LEFT, RIGHT, Predicate
-from operators.router import JoinSide, Router
-from operators.running_join import RunningJoin
+from operators.predicate import Predicate
+from operators.running_join import RunningJoin, conformed
 from operators.selection import Selection
 from operators.sql import parse_condition, parse_query
-from operators.sql_window import ParameterValue, WindowClause
-from operators.windows import CountWindow, TimeWindow, Window
-from topology import Input, LocalRuntime, Runtime, SchemaError, Topology, TopologyBuilder
+from operators.sql_window import ParameterValue
+from operators.windows import Window
+from topology import LocalRuntime, Runtime, Topology
 from topology.plan import Plan
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
@@ -39,8 +39,11 @@ class StreamJoin:
     left, right: the two roles; each names a stream, unless `streams` says which. The same name twice is a self-join,
                  whose roles are then called name1 and name2.
     on:          the condition, as SQL text or as column expressions.
-    window:      a window for both sides, or a pair: the rows of a side that later rows of the other may meet.
-    select:      the columns to show, such as ["R.id", "S.id"]; None: all of both.
+    window:      a window for both sides, or a pair: the rows of a side that later rows of the other may meet. None: the
+                 condition bounds the difference of the event times, and the windows follow.
+    kind:        "inner", "left", "right", "full", "semi", "anti" or "count" (docs/semantics.md).
+    where:       conditions on one stream alone that its rows must satisfy to appear at all; text or expressions.
+    select:      the columns to show, such as ["R.id", "S.id"], or computed ones; None: all of both.
     event_time:  the event-time column, or a mapping of stream to column; None: the number of the row in its source.
     using:       the engine; "auto" chooses.
     streams:     the stream of each role, where the roles have names of their own.
@@ -52,8 +55,10 @@ class StreamJoin:
     left: str
     right: str
     on: str | Expression
-    window: Window | tuple[Window, Window]
-    select: Sequence[str] | None = None
+    window: Window | tuple[Window, Window] | None = None
+    kind: Kind | str = Kind.INNER
+    where: str | Expression | None = None
+    select: Sequence[str | Expression] | None = None
     event_time: str | Mapping[str, str] | None = None
     using: Engine | Literal["auto"] = "auto"
     streams: Mapping[str, str] | None = None
@@ -61,6 +66,7 @@ class StreamJoin:
     step_rows: int = DEFAULT_STEP_ROWS
     selection: Selection | None = field(default=None, repr=False)
     condition: Condition = field(init=False, repr=False)
+    wheres: tuple[Expression | None, Expression | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._set("ordering", ordering_of(self.ordering))
@@ -69,7 +75,8 @@ class StreamJoin:
         if not isinstance(self.using, Engine) and self.using != "auto":
             raise JoinError(f"using must be an engine such as SPOJoin(), or 'auto', not {self.using!r}")
         if self.left == self.right:
-            self._set("streams", {f"{self.left}1": self._stream(self.left), f"{self.left}2": self._stream(self.left)})
+            stream = self.stream_of(self.left)
+            self._set("streams", {f"{self.left}1": stream, f"{self.left}2": stream})
             if isinstance(self.on, str):
                 self._set("on", parse_query(f"SELECT * FROM {self.left} WHERE {self.on}").condition)
             self._set("right", f"{self.left}2")
@@ -77,17 +84,22 @@ class StreamJoin:
         for role in self.streams or {}:
             if role not in self.roles:
                 raise JoinError(f"streams names '{role}', which is no role of this join; its roles: {self.roles}")
-        condition = parse_condition(self.on, *self.roles) if isinstance(self.on, str) else self.on
-        if not isinstance(condition, Expression):
-            raise PredicateError(f"on must be SQL text or a column expression, not {condition!r}")
-        self._set("condition", normalise(condition, *self.roles))
+        self._set("kind", kind_of(self.kind))
+        condition = self._expression("on", self.on)
+        where = None if self.where is None else self._expression("where", self.where)
+        if where is not None and self.kind is Kind.INNER:
+            condition, where = And(condition, where), None
+        self._set("wheres", (None, None) if where is None else by_side(where, self.roles))
+        self._set("condition", normalise(condition, *self.roles).among(self.wheres))
+        if self.window is None:
+            self._set("window", self._interval_windows(condition))
         for window in self.windows:
             if not isinstance(window, Window):
                 raise JoinError(
                     f"window must be a CountWindow, a TimeWindow or an UnboundedWindow, or a pair, not {window!r}"
                 )
         if self.selection is None:
-            self._set("selection", Selection.of(self.roles, self.select))
+            self._set("selection", Selection.of(self.roles, self.select, kind_of(self.kind)))
         for stream in self.event_time if isinstance(self.event_time, Mapping) else ():
             if stream not in self.stream_names:
                 raise JoinError(f"event_time names '{stream}', which is no stream of this join: {self.stream_names}")
@@ -99,6 +111,7 @@ class StreamJoin:
         *,
         window: Window | tuple[Window, Window] | None = None,
         parameters: Mapping[str, ParameterValue] | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
         event_time: str | Mapping[str, str] | None = None,
         using: Engine | Literal["auto"] = "auto",
         ordering: Ordering | int = "strict",
@@ -108,22 +121,22 @@ class StreamJoin:
 
         window:     takes the place of a WINDOW clause.
         parameters: the values of names in the WINDOW clause: ``INTERVAL 'D' ON 'W'`` with {"D": 10, "W": 60}.
+        functions:  conditions of your own that the text may call by these names; each takes Arrow arrays.
         """
-        query = parse_query(sql, parameters, read_window=window is None)
-        if window is None and query.window is None:
-            raise JoinError("the query has no WINDOW clause: add one, or give window=")
-        roles = (query.left, query.right)
+        query = parse_query(sql, parameters, functions, read_window=window is None)
         return cls(
             query.left,
             query.right,
             query.condition,
-            window if window is not None else _window(query.window),
+            window if window is not None else query.windows,
+            kind=query.kind,
+            where=query.where,
             event_time=event_time,
             using=using,
             streams={query.left: query.left_stream, query.right: query.right_stream},
             ordering=ordering,
             step_rows=step_rows,
-            selection=Selection(roles, query.select),
+            selection=Selection((query.left, query.right), query.select, query.kind),
         )
 
     @property
@@ -134,12 +147,13 @@ class StreamJoin:
     @property
     def windows(self) -> tuple[Window, Window]:
         """The window of each side."""
+        assert self.window is not None, "set when the join is made"
         return self.window if isinstance(self.window, tuple) else (self.window, self.window)
 
     @property
     def stream_names(self) -> tuple[str, ...]:
         """The distinct streams: two, or one for a self-join."""
-        return tuple(dict.fromkeys(self._stream(role) for role in self.roles))
+        return tuple(dict.fromkeys(self.stream_of(role) for role in self.roles))
 
     @property
     def predicate(self) -> Predicate:
@@ -147,37 +161,20 @@ class StreamJoin:
         return self.condition.branches[0]
 
     @property
+    def engines(self) -> list[EngineChoice]:
+        """The engine that searches for each alternative of the condition, and why."""
+        if self.using == "auto":
+            return [choose_engine(branch) for branch in self.condition.branches]
+        return [EngineChoice(self.using, "asked for") for _ in self.condition.branches]
+
+    @property
     def engine(self) -> Engine:
-        """The engine that runs the join."""
-        return choose_engine(self.predicate).engine if self.using == "auto" else self.using
+        """The engine that runs the join, or its first alternative."""
+        return self.engines[0].engine
 
     def topology(self) -> Topology:
         """The graph of processing elements."""
-        assert self.selection is not None
-        engine = self.engine
-        builder = TopologyBuilder(f"{self.left} join {self.right}")
-        for stream in self.stream_names:
-            check = StreamCheck(stream, self.predicate, self.selection, tuple(map(self._stream, self.roles)))
-            builder.input(stream, Input(event_time=self.event_time_of(stream), check=check))
-        times = tuple((stream, self.event_time_of(stream)) for stream in self.stream_names)
-        gate = builder.bolt(engine.gate, Gate(times, self.step_rows))
-        for stream in self.stream_names:
-            gate.global_grouping(stream)
-        sides = (self._side(LEFT, engine), self._side(RIGHT, engine))
-        chosen = f"auto: {choose_engine(self.predicate)}" if self.using == "auto" else ""
-        router = builder.bolt(ROUTER, Router(sides, self.predicate, self.selection, engine.split_fields, chosen))
-        for stream in self.stream_names:
-            router.global_grouping(engine.gate, stream)
-        ordering = ordering_of(self.ordering)
-        plan = ElementPlan(self.predicate, ordering, self.windows, self.step_rows)
-        answering = engine.add_elements(builder, plan)
-        collector = builder.bolt(engine.collector, Collector(self.selection, ordering))
-        for stream in ("limits", "payload.left", "payload.right"):
-            collector.global_grouping(ROUTER, stream)
-        for element in answering:
-            collector.global_grouping(element, "matches.left").global_grouping(element, "matches.right")
-        builder.sink("results").global_grouping(engine.collector)
-        return builder.build()
+        return join_topology(self)
 
     def plan(self) -> Plan:
         """What would run, without running it."""
@@ -216,7 +213,7 @@ class StreamJoin:
                 batches = list(running.results())
             feeding.raise_error()
             schema = running.result_schema()
-        return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+        return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema)
 
     def _feeds(self, inputs: Mapping[str, Rows | Mapping[str, Rows]]) -> list[Feed]:
         missing = [stream for stream in self.stream_names if stream not in inputs]
@@ -228,57 +225,32 @@ class StreamJoin:
             )
         return [feed for stream in self.stream_names for feed in sources_of(stream, inputs[stream])]
 
-    def _side(self, side: int, engine: Engine) -> JoinSide:
-        role, window = self.roles[side], self.windows[side]
-        stream = self._stream(role)
-        return JoinSide(role, stream, self.event_time_of(stream), window, engine.merge_policy(window))
-
-    def _stream(self, role: str) -> str:
+    def stream_of(self, role: str) -> str:
+        """The stream of a role."""
         return (self.streams or {}).get(role, role)
 
     def event_time_of(self, stream: str) -> str | None:
         """The event-time column of a stream; None where the row number is the time."""
         return self.event_time.get(stream) if isinstance(self.event_time, Mapping) else self.event_time
 
+    def _interval_windows(self, condition: Expression) -> tuple[Window, Window]:
+        left, right = ((role, self.event_time_of(self.stream_of(role))) for role in self.roles)
+        windows = None
+        if left[1] is not None and right[1] is not None:
+            windows = interval_windows(condition, (left[0], left[1]), (right[0], right[1]))
+        if windows is None:
+            raise JoinError(
+                "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds "
+                f"the difference of the event times, such as {left[0]}.ts BETWEEN {right[0]}.ts - INTERVAL '5' MINUTE AND "
+                f"{right[0]}.ts"
+            )
+        return windows
+
+    def _expression(self, name: str, given: str | Expression) -> Expression:
+        condition = parse_condition(given, *self.roles) if isinstance(given, str) else given
+        if not isinstance(condition, Expression):
+            raise PredicateError(f"{name} must be SQL text or a column expression, not {condition!r}")
+        return condition
+
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
-
-
-@dataclass(frozen=True)
-class StreamCheck:
-    """Refuses a stream's schema that lacks what the join needs; runs at the door."""
-
-    stream: str
-    predicate: Predicate
-    selection: Selection
-    streams: tuple[str, ...]
-
-    def __call__(self, schema: pa.Schema) -> None:
-        reserved = [name for name in schema.names if name.startswith("#")]
-        if reserved:
-            raise SchemaError(f"stream '{self.stream}': column '{reserved[0]}' must not start with '#': rename it")
-        for side in (LEFT, RIGHT):
-            if self.streams[side] == self.stream:
-                needed = [dimension.column(side) for dimension in self.predicate.dimensions]
-                missing = [name for name in needed if name not in schema.names]
-                missing += self.selection.missing(side, schema)
-                if missing:
-                    raise SchemaError(
-                        f"stream '{self.stream}': column '{missing[0]}' is missing, which the join needs; "
-                        f"columns: {', '.join(schema.names)}"
-                    )
-                for name in needed:
-                    try:
-                        key_type(name, schema.field(name).type)
-                    except PredicateError as error:
-                        raise SchemaError(f"stream '{self.stream}': {error}") from None
-
-
-def _window(clause: WindowClause | None) -> Window:
-    assert clause is not None
-    if clause.kind == "time":
-        return TimeWindow(clause.size, clause.slide)
-    size, slide = clause.size, 1 if clause.slide is None else clause.slide
-    assert isinstance(size, int), "the parser takes whole numbers of rows only"
-    assert isinstance(slide, int), "the parser takes whole numbers of rows only"
-    return CountWindow(size, slide)

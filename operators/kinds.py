@@ -24,6 +24,11 @@ class Kind(StrEnum):
         return self in (Kind.LEFT, Kind.FULL, Kind.ANTI), self in (Kind.RIGHT, Kind.FULL)
 
     @property
+    def remembered(self) -> tuple[bool, bool]:
+        """Whether it matters if a row of the left, of the right side has had a pair before."""
+        return self.unmatched[0] or self is Kind.SEMI, self.unmatched[1]
+
+    @property
     def shows_right(self) -> bool:
         """Whether results have columns of the right side."""
         return self not in (Kind.SEMI, Kind.ANTI)

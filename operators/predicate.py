@@ -109,6 +109,12 @@ class Dimension:
         return self.right if side == RIGHT else self.left
 
     @property
+    def expressions(self) -> list[Expression]:
+        """What its comparisons were read from, each once."""
+        read = {id(one.expression): one.expression for one in self.comparisons}
+        return [expression for expression in read.values() if expression is not None]
+
+    @property
     def is_point(self) -> bool:
         """Whether it asks for one value of the other side's key."""
         return self.made != "ordinal" and all(one.operator == "=" for one in self.comparisons)

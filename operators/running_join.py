@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from operators.bounds import bind
+from operators.condition_types import check_condition
 from operators.errors import PredicateError, WindowError
 from operators.liveness import liveness
 from operators.predicate import LEFT, RIGHT
@@ -94,8 +94,20 @@ class RunningJoin(RunningTopology):
             shown = [f"'{self._stream(side)}' has {kinds[side] or 'row numbers'}" for side in (LEFT, RIGHT)]
             raise SchemaError(f"event times of different types cannot be merged: {', '.join(shown)}: cast one of them")
         left, right = (schemas[self._stream(side)] for side in (LEFT, RIGHT))
-        for dimension in join.predicate.dimensions:
-            try:
-                bind(dimension, left.field(dimension.left).type, right.field(dimension.right).type)
-            except PredicateError as error:
-                raise SchemaError(f"streams '{self._stream(LEFT)}' and '{self._stream(RIGHT)}': {error}") from error
+        try:
+            check_condition(join.condition, join.wheres, (left, right))
+            self.join.selection.result_schema((left, right))  # type: ignore[union-attr]
+        except PredicateError as error:
+            raise SchemaError(f"streams '{self._stream(LEFT)}' and '{self._stream(RIGHT)}': {error}") from error
+
+
+def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Results in the columns of `schema`; those that were not known when the rows were made are null."""
+    if rows.schema.names == schema.names:
+        return rows.cast(schema)
+    known = rows.schema.names
+    columns = [
+        rows.column(field.name).cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.record_batch(columns, schema=schema)

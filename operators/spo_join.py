@@ -108,7 +108,7 @@ class SPOJoin(Engine):
         subscription = builder.bolt(merging, permutation, self.permutations)
         for sorter in sorters:
             subscription.direct_grouping(sorter, "runs")
-        element = POJoinElement(plan.negated, plan.ordered, ROUTER, self.immutable, self.state, self.probe_threads)
+        element = POJoinElement(plan.negated, plan.ordered, plan.router, self.immutable, self.state, self.probe_threads)
         immutable = builder.bolt(self.immutable, element, self._elements)
         for stream in ("limits", "probes.left", "probes.right", "merge"):
             immutable.all_grouping(ROUTER, stream)

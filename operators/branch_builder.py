@@ -1,0 +1,30 @@
+"""A builder for one alternative of a condition: its components, and those they listen to, carry its number."""
+
+from __future__ import annotations
+
+from topology import Bolt, TopologyBuilder
+from topology.builder import Subscriptions
+from topology.components import DEFAULT_STREAM
+from topology.groupings import Grouping
+
+
+class BranchBuilder(TopologyBuilder):
+    """Adds bolts to another builder under names that end in `suffix`."""
+
+    def __init__(self, whole: TopologyBuilder, suffix: str) -> None:
+        super().__init__()
+        self._whole = whole
+        self._suffix = suffix
+
+    def bolt(self, name: str, bolt: Bolt, parallelism: int = 1) -> Subscriptions:
+        return _BranchSubscriptions(self._whole.bolt(name + self._suffix, bolt, parallelism), self._suffix)
+
+
+class _BranchSubscriptions(Subscriptions):
+    def __init__(self, within: Subscriptions, suffix: str) -> None:
+        self._within = within
+        self._suffix = suffix
+
+    def grouping(self, producer: str, grouping: Grouping, stream: str = DEFAULT_STREAM) -> Subscriptions:
+        self._within.grouping(producer + self._suffix, grouping, stream)
+        return self

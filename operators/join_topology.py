@@ -1,0 +1,84 @@
+"""From a join to its topology: inputs, gate, for each alternative of the condition a router and elements, collector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from operators.branch_builder import BranchBuilder
+from operators.collector import Collector
+from operators.condition import columns_in
+from operators.engine import ROUTER, ElementPlan, Engine
+from operators.gate import Gate
+from operators.orderings import ordering_of
+from operators.pair_check import PairCheck
+from operators.payload_plan import PayloadPlan
+from operators.predicate import LEFT, RIGHT
+from operators.router import JoinSide, Router
+from operators.stream_check import StreamCheck
+from topology import Input, Topology, TopologyBuilder
+
+if TYPE_CHECKING:
+    from operators.join import StreamJoin
+
+
+def join_topology(join: StreamJoin) -> Topology:
+    """The graph of a join's processing elements."""
+    assert join.selection is not None
+    builder = TopologyBuilder(f"{join.left} join {join.right}")
+    engines = [choice.engine for choice in join.engines]
+    _add_inputs(builder, join)
+    gate = builder.bolt(engines[0].gate, Gate(_event_times(join), join.step_rows))
+    for stream in join.stream_names:
+        gate.global_grouping(stream)
+    checks = tuple(PairCheck(branch) for branch in join.condition.branches)
+    payload = PayloadPlan(join.selection, join.selection.kind, checks, join.wheres)
+    answering = [_add_branch(builder, join, number, payload if number == 0 else None) for number in range(len(engines))]
+    described = Collector(join.selection, ordering_of(join.ordering), checks, tuple(answering))
+    collector = builder.bolt(engines[0].collector, described)
+    for stream in ("limits", "payload.left", "payload.right"):
+        collector.global_grouping(ROUTER, stream)
+    for elements in answering:
+        for element in elements:
+            collector.global_grouping(element, "matches.left").global_grouping(element, "matches.right")
+    builder.sink("results").global_grouping(engines[0].collector)
+    return builder.build()
+
+
+def _add_inputs(builder: TopologyBuilder, join: StreamJoin) -> None:
+    assert join.selection is not None
+    columns = []
+    for side in (LEFT, RIGHT):
+        where = join.wheres[side]
+        named = [] if where is None else [column.name for column in columns_in(where)]
+        columns.append(tuple(dict.fromkeys([*join.condition.columns(side), *named])))
+    streams = tuple(join.stream_of(role) for role in join.roles)
+    for stream in join.stream_names:
+        check = StreamCheck(stream, join.condition, join.selection, streams, (columns[LEFT], columns[RIGHT]))
+        builder.input(stream, Input(event_time=join.event_time_of(stream), check=check))
+
+
+def _add_branch(
+    builder: TopologyBuilder, join: StreamJoin, number: int, payload: PayloadPlan | None
+) -> tuple[str, ...]:
+    """Add the router and the elements of one alternative; return the elements that answer."""
+    suffix = f".{number + 1}" if number else ""
+    choice, branch = join.engines[number], join.condition.branches[number]
+    engine = choice.engine
+    sides = (_side(join, LEFT, engine), _side(join, RIGHT, engine))
+    chosen = f"auto: {choice}" if join.using == "auto" else ""
+    router = builder.bolt(ROUTER + suffix, Router(sides, branch, payload, engine.split_fields, chosen))
+    for stream in join.stream_names:
+        router.global_grouping(join.engines[0].engine.gate, stream)
+    plan = ElementPlan(branch, ordering_of(join.ordering), join.windows, join.step_rows, ROUTER + suffix)
+    names = engine.add_elements(BranchBuilder(builder, suffix) if suffix else builder, plan)
+    return tuple(name + suffix for name in names)
+
+
+def _side(join: StreamJoin, side: int, engine: Engine) -> JoinSide:
+    role, window = join.roles[side], join.windows[side]
+    stream = join.stream_of(role)
+    return JoinSide(role, stream, join.event_time_of(stream), window, engine.merge_policy(window))
+
+
+def _event_times(join: StreamJoin) -> tuple[tuple[str, str | None], ...]:
+    return tuple((stream, join.event_time_of(stream)) for stream in join.stream_names)

@@ -1,0 +1,213 @@
+"""From pairs to results: what each kind of join makes of the pairs of a complete stretch of rows.
+
+A result is a row of the left and a row of the right side, either of which may be missing (`NOBODY`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from indexes import Matches
+from operators.element_rows import LEFT, RIGHT, Int64
+from operators.kinds import Kind
+from operators.probe_rows import TakenRows
+from operators.result_order import pair_up
+from operators.unmatched import Bool, MatchedRows
+
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results in order: the positions of their rows and, where they are counted, the number of matches."""
+
+    left: Int64
+    right: Int64
+    matches: Int64 | None = None
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def part(self, start: int, stop: int) -> Results:
+        """Some of them."""
+        matches = None if self.matches is None else self.matches[start:stop]
+        return Results(self.left[start:stop], self.right[start:stop], matches)
+
+
+NOTHING = Results(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+class ResultMaker(ABC):
+    """What one kind of join does with the rows and the pairs that it is shown."""
+
+    def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:  # noqa: B027
+        """Rows of a side have come, at the next positions."""
+
+    @abstractmethod
+    def pairs(self, left: Int64, right: Int64) -> Results:
+        """The results of pairs that need not wait for others."""
+
+    @abstractmethod
+    def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
+        """The results of rows that are complete, but for pairs that were shown before.
+
+        ordered: by the earlier row within one later row.
+        """
+
+    def end(self) -> Results:
+        """What comes out when no row follows."""
+        return NOTHING
+
+    def needed_from(self, side: int) -> int | None:
+        """The first position whose row may still come out by itself; None: no row does."""
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return 0
+
+    def check_invariants(self) -> None:  # noqa: B027
+        """Assert what must hold between two calls."""
+
+
+def result_maker(kind: Kind) -> ResultMaker:
+    """Make the working part of a kind."""
+    if kind is Kind.INNER:
+        return InnerPairs()
+    return CountedRows() if kind is Kind.COUNT else PairsAndRows(kind)
+
+
+class InnerPairs(ResultMaker):
+    """Every pair."""
+
+    def pairs(self, left: Int64, right: Int64) -> Results:
+        return Results(left, right)
+
+    def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
+        return Results(*_paired(rows, matches, ordered))
+
+
+class CountedRows(ResultMaker):
+    """Every row with the number of its pairs, as it completes; rows of both sides in order, the left role first."""
+
+    def pairs(self, left: Int64, right: Int64) -> Results:
+        raise AssertionError("a row is counted when it is complete")
+
+    def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
+        seqs = [rows[side].seq for side in (LEFT, RIGHT)]
+        positions = [rows[side].first + np.arange(len(seqs[side])) for side in (LEFT, RIGHT)]
+        order = np.argsort(np.concatenate(seqs), kind="stable")
+        nobody = [np.full(len(seqs[side]), NOBODY) for side in (LEFT, RIGHT)]
+        return Results(
+            np.concatenate([positions[LEFT], nobody[RIGHT]])[order],
+            np.concatenate([nobody[LEFT], positions[RIGHT]])[order],
+            np.concatenate([matches[LEFT].counts(), matches[RIGHT].counts()])[order],
+        )
+
+
+class PairsAndRows(ResultMaker):
+    """Pairs and unmatched rows of outer joins; first pairs of a semi join; unmatched rows of an anti join."""
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._sides = tuple(MatchedRows() if each else None for each in kind.remembered)
+
+    def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:
+        remembered = self._sides[side]
+        if remembered is not None:
+            remembered.append(seqs, hidden)
+
+    def pairs(self, left: Int64, right: Int64) -> Results:
+        if self._kind is Kind.SEMI:
+            rows = self._sides[LEFT]
+            assert rows is not None
+            first = left[rows.mark_first(left)]
+            return Results(first, np.full(len(first), NOBODY))
+        for side, positions in ((LEFT, left), (RIGHT, right)):
+            remembered = self._sides[side]
+            if remembered is not None:
+                remembered.mark(positions)
+        return NOTHING if self._kind is Kind.ANTI else Results(left, right)
+
+    def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
+        found = self.pairs(*_paired(rows, matches, ordered))
+        positions, places, seqs, sides = self._expired(rows)
+        if not len(positions):
+            return found
+        before = np.zeros(len(places), np.int64)
+        if self._kind in (Kind.LEFT, Kind.RIGHT, Kind.FULL):
+            before = _pairs_before(places, rows, matches)
+        order = np.lexsort((sides, seqs, places))
+        left, right = _alone(positions, sides)
+        return Results(
+            np.insert(found.left, before[order], left[order]), np.insert(found.right, before[order], right[order])
+        )
+
+    def end(self) -> Results:
+        alone = [
+            (*rows.expire_all(), side)
+            for side, rows in enumerate(self._sides)
+            if rows is not None and self._kind.unmatched[side]
+        ]
+        if not alone:
+            return NOTHING
+        positions, seqs = (np.concatenate([each[i] for each in alone]) for i in (0, 1))
+        sides = np.concatenate([np.full(len(each[0]), each[2]) for each in alone])
+        order = np.lexsort((sides, seqs))
+        left, right = _alone(positions, sides)
+        return Results(left[order], right[order])
+
+    def needed_from(self, side: int) -> int | None:
+        rows = self._sides[side]
+        return None if rows is None else rows.first
+
+    @property
+    def nbytes(self) -> int:
+        return sum(rows.nbytes for rows in self._sides if rows is not None)
+
+    def check_invariants(self) -> None:
+        for rows in self._sides:
+            if rows is not None:
+                rows.check_invariants()
+
+    def _expired(self, rows: tuple[TakenRows, TakenRows]) -> tuple[Int64, Int64, Int64, Int64]:
+        """The unmatched rows that expire at complete rows: positions, places, own sequence numbers, sides."""
+        found = []
+        seqs = np.concatenate([rows[LEFT].seq, rows[RIGHT].seq])
+        order = np.argsort(seqs, kind="stable")
+        for side, remembered in enumerate(self._sides):
+            if remembered is None:
+                continue
+            borders = np.concatenate([rows[LEFT].expired(side), rows[RIGHT].expired(side)])[order]
+            positions, places, own = remembered.expire(borders, seqs[order])
+            if self._kind.unmatched[side]:
+                found.append((positions, places, own, np.full(len(positions), side)))
+        if not found:
+            return (NOTHING.left,) * 4
+        positions, places, own, sides = (np.concatenate([each[i] for each in found]) for i in range(4))
+        return positions, places, own, sides
+
+
+def _paired(
+    rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool
+) -> tuple[Int64, Int64]:
+    seqs = (rows[LEFT].seq, rows[RIGHT].seq)
+    return pair_up(seqs, (rows[LEFT].first, rows[RIGHT].first), matches, ordered)
+
+
+def _alone(positions: Int64, sides: Int64) -> tuple[Int64, Int64]:
+    return np.where(sides == LEFT, positions, NOBODY), np.where(sides == RIGHT, positions, NOBODY)
+
+
+def _pairs_before(places: Int64, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]) -> Int64:
+    """How many pairs belong to rows before each place."""
+    seqs = np.concatenate([rows[LEFT].seq, rows[RIGHT].seq])
+    counts = np.concatenate([matches[LEFT].counts(), matches[RIGHT].counts()])
+    order = np.argsort(seqs, kind="stable")
+    total = np.concatenate([[0], np.cumsum(counts[order])])
+    result: Int64 = total[np.searchsorted(seqs[order], places, side="left")]
+    return result

@@ -1,0 +1,98 @@
+"""Result rows from positions: the payload of both sides, and what is selected of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from operators.element_rows import LEFT, RIGHT, Int64
+from operators.evaluation import evaluate
+from operators.expressions import Column, Expression
+from operators.kinds import Kind
+from operators.pair_check import Taken
+from operators.payload_store import PayloadStore
+from operators.result_kinds import Results
+from operators.selection import Selected, Selection
+
+
+class ResultRows:
+    """Holds the payload of the rows that may still be part of a result."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._stores: list[PayloadStore | None] = [None, None]
+        self._shown: list[list[Selected]] = [[], []]
+        self._nullable = selection.kind is not Kind.INNER
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(store.nbytes for store in self._stores if store is not None)
+
+    @property
+    def schemas(self) -> tuple[pa.Schema, pa.Schema] | None:
+        """The payload's columns of each side; None as long as a side has had no rows."""
+        left, right = self._stores
+        return None if left is None or right is None else (left.schema, right.schema)
+
+    def append(self, side: int, payload: pa.RecordBatch) -> None:
+        """Add rows of a side at the next positions."""
+        store = self._stores[side]
+        if store is None:
+            store = self._stores[side] = PayloadStore(payload.schema)
+            self._shown[side] = self._selection.columns(side, payload.schema)
+        store.append(payload)
+
+    def drop_before(self, side: int, position: int) -> None:
+        """Forget the rows of a side below a position."""
+        store = self._stores[side]
+        if store is not None:
+            store.drop_before(position)
+
+    def taking(self, left: Int64, right: Int64) -> Taken:
+        """A way to look at the columns of pairs."""
+        positions = dict(zip(self._selection.roles, (left, right), strict=True))
+
+        def taken(column: Column, some: Int64 | None) -> pa.Array:
+            role = column.stream or ""
+            store = self._stores[self._selection.roles.index(role)]
+            assert store is not None, "a pair has a row on either side"
+            own = positions[role]
+            return store.take_column(column.name, own if some is None else own[some])
+
+        return taken
+
+    def of(self, results: Results) -> pa.RecordBatch:
+        """The rows to show. Cost: O(results) per column."""
+        columns: list[tuple[int, str, pa.Array]] = []
+        for side, positions in ((LEFT, results.left), (RIGHT, results.right)):
+            for each in self._shown[side]:
+                columns.append((each.place, each.name, self._column(side, each.column, positions)))
+        for item in self._selection.computed:
+            columns.append((item.place, item.name, self._computed(item.expression, results)))
+        counted = self._selection.counted
+        if counted is not None:
+            columns.append((counted.place, counted.name, pa.array(results.matches)))
+        columns.sort(key=lambda column: column[0])
+        return pa.record_batch([array for _, _, array in columns], names=[name for _, name, _ in columns])
+
+    def _computed(self, expression: Expression, results: Results) -> pa.Array:
+        positions = (results.left, results.right)
+
+        def column(wanted: Column) -> pa.Array:
+            side = self._selection.roles.index(wanted.stream or "")
+            return self._column(side, wanted.name, positions[side])
+
+        return evaluate(expression, column)
+
+    def _column(self, side: int, name: str, positions: Int64) -> pa.Array:
+        """A column of a side's rows, null where there is no row."""
+        store = self._stores[side]
+        if store is None:
+            return pa.nulls(len(positions))
+        missing = positions < 0 if self._nullable else None
+        if missing is None or not missing.any():
+            return store.take_column(name, positions)
+        present = ~missing
+        values = store.take_column(name, positions[present])
+        return values.take(pa.array(np.cumsum(present) - 1, mask=missing))

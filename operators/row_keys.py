@@ -1,0 +1,104 @@
+"""From rows to keys and intervals: where types and conditions end; everything later compares numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indexes import Interval, Keys
+from operators.bounds import BoundDimension, bind
+from operators.dimension_keys import keys_of
+from operators.element_rows import LEFT, RIGHT
+from operators.evaluation import evaluate
+from operators.predicate import Predicate
+from operators.step_rows import StepRows
+from operators.windows import Window
+from topology import Batch
+
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class StepKeys:
+    """For the rows of each side their keys and what they ask for, one per dimension."""
+
+    keys: tuple[tuple[Keys, ...], tuple[Keys, ...]]
+    intervals: tuple[tuple[Interval, ...], tuple[Interval, ...]]
+
+
+class RowKeys:
+    """Makes the keys and intervals of one alternative of a condition.
+
+    A row that fails its side's filter has no valid key in the first dimension: it is neither stored nor does it meet
+    anything, but keeps its position.
+    """
+
+    def __init__(self, predicate: Predicate, windows: tuple[Window, ...]) -> None:
+        self._predicate = predicate
+        self._dimensions = predicate.dimensions
+        self._schemas: list[pa.Schema | None] = [None, None]
+        self._bound: list[BoundDimension | None] | None = None
+
+    def take(self, step: StepRows) -> StepKeys:
+        """The keys of a step's rows. Cost: O(rows) per dimension, and that of the filters."""
+        for side in (LEFT, RIGHT):
+            batch = step.batches[side]
+            if batch is not None and self._schemas[side] is None:
+                self._schemas[side] = batch.rows.schema
+        left, right = self._schemas
+        if self._bound is None and left is not None and right is not None:
+            self._bound = [
+                None
+                if dimension.made
+                else bind(dimension, left.field(dimension.left).type, right.field(dimension.right).type)
+                for dimension in self._dimensions
+            ]
+        keys = (self._keys(LEFT, step.batches[LEFT]), self._keys(RIGHT, step.batches[RIGHT]))
+        return StepKeys(keys, (self._intervals(LEFT, keys[LEFT]), self._intervals(RIGHT, keys[RIGHT])))
+
+    def _keys(self, side: int, batch: Batch | None) -> tuple[Keys, ...]:
+        if batch is None:
+            return ()
+        rows = batch.rows
+        keys = [
+            self._made(rows.num_rows)
+            if dimension.made
+            else keys_of(dimension, side, rows.column(dimension.column(side)))
+            for dimension in self._dimensions
+        ]
+        passing = self._passing(side, rows)
+        if passing is not None:
+            first = keys[0]
+            keys[0] = Keys(first.values, passing if first.valid is None else first.valid & passing)
+        return tuple(keys)
+
+    def _passing(self, side: int, rows: pa.RecordBatch) -> Bool | None:
+        condition = self._predicate.filters[side]
+        if condition is None:
+            return None
+        found = evaluate(condition, lambda column: rows.column(column.name))
+        passing: Bool = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
+        return passing
+
+    def _intervals(self, side: int, keys: tuple[Keys, ...]) -> tuple[Interval, ...]:
+        if self._bound is None:  # the other side has no rows yet: nothing to meet
+            nothing = [(np.full(len(one), 1), np.full(len(one), 0)) for one in keys]
+            return tuple(Interval(low, high) for low, high in nothing)
+        return tuple(
+            self._all(one) if bound is None else bound.intervals(side, one)
+            for bound, one in zip(self._bound if keys else (), keys, strict=True)
+        )
+
+    @staticmethod
+    def _made(rows: int) -> Keys:
+        return Keys(np.zeros(rows, np.int64))
+
+    @staticmethod
+    def _all(keys: Keys) -> Interval:
+        """The constant key, for every row that may meet anything."""
+        low = np.zeros(len(keys), np.int64)
+        return Interval(low if keys.valid is None else np.where(keys.valid, 0, 1), low)
