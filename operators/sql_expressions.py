@@ -84,6 +84,8 @@ class ConditionReader:
     def expression(self, node: exp.Expression) -> Expression:
         kind = type(node)
         if kind in _COMPARISONS:
+            if isinstance(node.this, exp.Null) or isinstance(node.expression, exp.Null):
+                raise self.error(node, f"`{node.sql()}`: {_refusal(exp.Null())}")
             left, right = self.expression(node.this), self.expression(node.expression)
             return Compare(_COMPARISONS[kind], left, right)
         if kind in _ARITHMETIC:

@@ -15,7 +15,7 @@ import pytest
 from operators.condition import columns_in, normalise
 from operators.constants import WrittenFloat, written_number
 from operators.errors import PredicateError
-from operators.expressions import Call, Expression, Or, col, stream
+from operators.expressions import Call, Expression, Or, as_expression, col, stream
 from operators.functions import function
 from operators.predicate import Chain, Combined, Comparison, Dimension, Step
 
@@ -191,9 +191,10 @@ def test_a_column_needs_its_name(name: str) -> None:
 
 
 def dimensions(condition: Expression) -> tuple[Dimension, ...]:
-    predicate = normalise(condition, "R", "S")
-    assert pickle.loads(pickle.dumps(predicate)) == predicate
-    return predicate.dimensions
+    found = normalise(condition, "R", "S")
+    assert pickle.loads(pickle.dumps(found)) == found
+    (branch,) = found.branches
+    return branch.dimensions
 
 
 def test_either_order_of_the_streams_is_the_same_comparison() -> None:
@@ -238,36 +239,20 @@ def test_not_turns_a_comparison_around() -> None:
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ((R.a < S.a) | (R.b < S.b), "OR is not supported yet, in `R.a < S.a OR R.b < S.b`"),
-        (~((R.a < S.a) & (R.b < S.b)), "NOT may stand before a single comparison only"),
-        (~R.a.between(S.a, S.b), "NOT may stand before"),
-        (R.a < 3, "`R.a < 3` concerns R alone: filter R before the join"),
-        (3 < S.a * 2, "`S.a \\* 2 > 3` concerns S alone"),  # noqa: SIM300
-        (R.a < R.b, "uses two columns of R, a and b"),
-        (R.a < R.a + 1, "uses R.a twice"),
-        (R.a - S.a < R.b, "`R.a - S.a < R.b` uses two columns of R, a and b"),
-        (R.a - S.a < S.b - R.b, "uses two columns of R|uses two columns of S"),
-        (R.a + S.a + S.b < 3, "uses two columns of S, a and b"),
-        (R.a - R.a < S.b, "uses R.a twice"),
-        (R.a * S.a < 3, "`R.a \\* S.a` is not linear"),
-        (R.a / S.a < 3, "is not linear"),
-        (1 / R.a < S.a, "divides by a column"),
         (0 * R.a < S.a, "its column has no effect"),
         (R.a / 0 < S.a, "divides by zero"),
         (R.a * timedelta(1) < S.a, "multiplies a column by a length of time"),
-        (abs(R.x - S.x) > 3, "`abs\\(R.x - S.x\\) > 3` is not supported yet.*R.x - S.x > c"),
-        (abs(R.x - S.x) >= 3, "two separate ranges"),
-        (abs(R.x - S.x) == 3, "only abs\\(..\\) < c and abs\\(..\\) <= c"),
-        (~(abs(R.x - S.x) <= 3), "two separate ranges"),
-        (abs(R.x) <= 3, "needs one column of each stream: write abs\\(R.a - S.b\\)"),
-        (abs(R.x - S.x) <= S.y, "with a constant only, not with `S.y`"),
-        (abs(R.x - S.x) <= abs(R.y - S.y), "with a constant only"),
-        (abs(R.x - S.x) + 1 <= 3, "must stand alone on one side"),
         (R.a < stream("T").a, "there is no stream 'T' in this join; its sides are 'R' and 'S'"),
+        ((R.a < S.a) | (R.a < stream("T").a), "there is no stream 'T'"),
+        (near(R.a, stream("T").a, 1), "there is no stream 'T'"),
         (col("a") < S.a, "`a` does not say which stream it belongs to: write R.a or S.a"),
-        (R.a, "`R.a` is not a condition: write a comparison such as R.a < S.b"),
-        ((R.a < S.a) & R.b, "`R.b` is not a condition"),
+        (R.a + 1, "`R.a \\+ 1` is not a condition: write a comparison such as R.a < S.b"),
+        ((R.a < S.a) & (R.b + 1), "`R.b \\+ 1` is not a condition"),
         ((R.a < S.a) < 3, "is a condition where a value is expected"),
+        (R.a.isin(R.a < S.a, 3), "is a condition where a value is expected"),
+        (R.a.alias("x") < S.a, "a name belongs in the select list"),
+        ((R.a < S.a) & np.bool_(False), "never true"),
+        (as_expression(1) < 2, "names no column"),
         ("R.a < S.a", "is not a condition"),
     ],
 )
