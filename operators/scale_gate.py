@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.late_rows import Late, Reason
 from operators.merged_runs import RunMerger
-from operators.waiting_source import Border, Part, SourceName, WaitingSource
+from operators.promise import Promise
+from operators.waiting_run import Border, Part, SourceName
+from operators.waiting_source import WaitingSource
 from topology.event_time import Times
 from topology.messages import Time
-from topology.spill import SpillQueue
 
 Int64 = npt.NDArray[np.int64]
 
@@ -51,9 +53,9 @@ class ScaleGate:
     Where we depart: the unit is a batch, so there is no skip list to insert tuples into, and a lock held for a
     microsecond per batch takes the place of compare-and-swap per tuple; times that are equal are ordered by the
     source's name (the paper leaves them open), so the order is a function of the rows alone, and a row at the least of
-    the latest times is ready if the order puts it first; a source may promise a time, or end. What waits for a slow
-    source is on disk beyond a bound. The paper's nodes live until every reader has passed them, and so do ours, in
-    steps of at most `step_rows` rows.
+    the latest times is ready if the order puts it first; a source may promise a time, be out of order within a bound,
+    be passed over while it is idle, or end. What waits for a slow source is on disk beyond a bound. The paper's nodes
+    live until every reader has passed them, and so do ours, in steps of at most `step_rows` rows.
 
     Cost: O(log(sources)) per row, about 2 ns per doubling of the sources, and one copy of the rows; O(sources) per
     step.
@@ -99,32 +101,55 @@ class ScaleGate:
     @property
     def spilled_bytes(self) -> int:
         """Bytes of waiting rows that are on disk."""
-        return sum(source.queue.disk_bytes for source in self._sources.values())
+        return sum(source.disk_bytes for source in self._sources.values())
 
     def open(self, source: SourceName) -> None:
         """Make a source known: nothing is ready until it has sent rows, promised a time or ended. Cost: O(1)."""
         with self._lock:
             self._open(source)
 
-    def add(self, source: SourceName, rows: pa.RecordBatch, times: Times, born: float = 0.0) -> int:
-        """Take rows of a source, in its order; times do not fall from one call to the next.
+    def add(
+        self, source: SourceName, rows: pa.RecordBatch, times: Times, born: float = 0.0, bound: Time | None = None
+    ) -> Late | None:
+        """Take the next rows of a source; an idle source is no longer idle.
 
-        Rows that belong before what has been handed out, which only a source that was not known in time can have, are
-        left out; returns their number. Cost: O(1), and for late rows O(log(rows)).
+        bound: how much earlier than the greatest time before it a row may be; None: times never fall.
+
+        Rows that are late are left out and returned: those beyond the bound, and those that belong before what has been
+        handed out, which only a source that was not known in time or that was idle can have.
+        Cost: O(1); with a bound O(log(rows)) per row that has to wait.
         """
         with self._lock:
             state = self._open(source)
-            late = self._late(source, times)
-            if late < len(times):
-                state.append(Part.of(rows.slice(late) if late else rows, times[late:], born))
+            state.idle = False
+            if not len(times):
+                return None
+            late = self._late(state, times, bound)
+            if late is not None:
+                taken = late.others(len(times))
+                rows, kept = rows.filter(pa.array(taken)), times[taken]
+            else:
+                kept = times
+            if state.promise is not None:
+                if len(kept):
+                    state.insert(rows, kept, born)
+                assert state.promise.time is not None
+                state.advance(state.promise.time)
+            else:
+                if len(kept):
+                    state.append(Part.of(rows, kept, born))
+                state.advance(times[-1].item())
             return late
 
     def promise(self, source: SourceName, time: Time) -> None:
         """The source will send nothing earlier than `time`. Cost: O(1)."""
         with self._lock:
-            state = self._open(source)
-            if state.frontier is None or time > state.frontier:
-                state.frontier = time
+            self._open(source).advance(time)
+
+    def set_idle(self, source: SourceName) -> None:
+        """Do not wait for the source until it sends again. Its own rows that wait pass with those of the others."""
+        with self._lock:
+            self._open(source).idle = True
 
     def end(self, sources: Iterable[SourceName]) -> None:
         """No more rows of these sources will come. Cost: O(1) each."""
@@ -155,25 +180,14 @@ class ScaleGate:
         """Forget what waits, and give its disk space back."""
         with self._lock:
             for source in self._sources.values():
-                source.queue.close()
+                source.close()
 
     def check_invariants(self) -> None:
         for source in self._sources.values():
-            for part in source.parts:
-                # What waits is in order, and none of it empty.
-                assert len(part.times) == part.rows.num_rows > 0
-                assert not np.any(part.times[1:] < part.times[:-1])
-                assert (part.first, part.last) == (part.times[0], part.times[-1])
-            if source.parts:
+            source.check_invariants()
+            for run in source.runs:
                 # Nothing that waits belongs before what has been handed out.
-                assert self._passed is None or (source.parts[0].first, source.name) >= self._passed
-            # What is on disk comes after what is in memory, and there is some of that.
-            assert source.parts or not len(source.queue)
-            assert len(source.behind) == len(source.queue)
-            # The rows and the bytes that wait are those that are there.
-            assert source.nbytes == sum(part.nbytes for part in source.parts)
-            in_memory = sum(len(part.times) for part in source.parts)
-            assert source.waiting == in_memory + sum(each.rows for each in source.behind)
+                assert not run.parts or self._passed is None or (run.parts[0].first, source.name) >= self._passed
         # What is kept is what the slowest reader has not had, without gaps.
         assert len(self._steps) == max(self._cursors) - min(self._cursors)
         ends = [step.end for step in self._steps]
@@ -182,26 +196,35 @@ class ScaleGate:
 
     def _open(self, source: SourceName) -> WaitingSource:
         if source not in self._sources:
-            self._sources[source] = WaitingSource(source, SpillQueue(memory=0, directory=self._spill_directory))
+            self._sources[source] = WaitingSource(source, self._spill_directory, self._passed)
         return self._sources[source]
 
-    def _late(self, source: SourceName, times: Times) -> int:
-        if self._passed is None or not len(times) or (times[0].item(), source) >= self._passed:
-            return 0
-        time, name = self._passed
-        return int(np.searchsorted(times, time, side="left" if source >= name else "right"))
+    def _late(self, state: WaitingSource, times: Times, bound: Time | None) -> Late | None:
+        """Which of the next rows of a source are late, and why."""
+        late: Late | None = None
+        if bound is not None:
+            state.promise = state.promise or Promise(bound)
+            late = Late.mark(None, state.promise.late(times), Reason.OUT_OF_ORDER)
+        if self._passed is None:
+            return late
+        earliest = times[0] if bound is None else times.min()
+        if (earliest.item(), state.name) < self._passed:
+            if state.joined is not None:
+                late = Late.mark(late, _before(times, state.name, state.joined), Reason.JOINED_TOO_LATE)
+            late = Late.mark(late, _before(times, state.name, self._passed), Reason.WAS_IDLE)
+        return late
 
     def _release(self) -> Ready | None:
         """Put the next step in order; None if nothing is ready."""
-        known = [source for source in self._sources.values() if not source.ended]
-        if any(source.frontier is None for source in known):
+        known = [source.border for source in self._sources.values() if not (source.ended or source.idle)]
+        borders = [border for border in known if border is not None]
+        if len(borders) < len(known):
             return None
-        # the earliest place at which a source could still deliver
-        borders = [Border(source.frontier, source.name) for source in known if source.frontier is not None]
         border = self._within_a_step(min(borders, key=lambda border: border.place, default=None))
-        taken = [(source.name, source.take(border)) for source in self._sources.values() if source.parts]
-        runs = sorted(((name, parts) for name, parts in taken if parts), key=lambda run: run[0])
-        return self._merge(runs) if runs else None
+        runs = [run for source in self._sources.values() for run in source.runs if run.parts]
+        taken = [(run.rank, run.take(border)) for run in runs]
+        ready = sorted(((rank, parts) for rank, parts in taken if parts), key=lambda run: run[0])
+        return self._merge([(rank.name, parts) for rank, parts in ready]) if ready else None
 
     def _within_a_step(self, border: Border | None) -> Border | None:
         """Lower the border where more than a step's rows wait.
@@ -210,15 +233,15 @@ class ScaleGate:
         time of that source, so a step is bounded whatever the data. The share shrinks where sources overlap, and grows
         again, up to a whole step, where they take turns.
         """
-        waiting = [source for source in self._sources.values() if source.parts]
-        if sum(source.waiting for source in waiting) <= self._step_rows:
+        waiting = [run for source in self._sources.values() for run in source.runs if run.parts]
+        if sum(run.waiting for run in waiting) <= self._step_rows:
             return border
-        if border is not None and sum(source.most_before(border) for source in waiting) <= self._step_rows:
+        if border is not None and sum(run.most_before(border) for run in waiting) <= self._step_rows:
             return border
         share = min(self._step_rows, 2 * self._share)
         while True:
-            cut = min((source.cut(share) for source in waiting), key=lambda border: border.place)
-            rows = sum(source.most_before(cut) for source in waiting)
+            cut = min((run.cut(share) for run in waiting), key=lambda border: border.place)
+            rows = sum(run.most_before(cut) for run in waiting)
             if rows <= self._step_rows or share == 1:
                 break
             share = max(1, min(share * self._step_rows // rows, share * 7 // 8))
@@ -226,7 +249,7 @@ class ScaleGate:
         return cut if border is None or cut.place <= border.place else border
 
     def _merge(self, runs: list[tuple[SourceName, list[Part]]]) -> Ready:
-        """Number the rows of a step; `runs` is in the order of the sources, which is that of equal times."""
+        """Number the rows of a step; `runs` is in the order of sources and offsets, which is that of equal times."""
         counts = [sum(len(part.times) for part in parts) for _, parts in runs]
         numbers = {stream: number for number, stream in enumerate(dict.fromkeys(name.stream for name, _ in runs))}
         stream_of = np.array([numbers[name.stream] for name, _ in runs])
@@ -244,9 +267,16 @@ class ScaleGate:
             begin = own.stop
             batches = [part.rows for name, parts in runs if name.stream == stream for part in parts]
             batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            if np.count_nonzero(stream_of == number) > 1:  # one source's rows are in order as they are
+            if np.count_nonzero(stream_of == number) > 1:  # one run's rows are in order as they are
                 batch = batch.take(pa.array(rows[own]))
             merged[stream] = StreamRows(batch, seq[own])
         self._passed = max((parts[-1].last, name) for name, parts in runs)
         first, self._seq = self._seq, self._seq + total
         return Ready(first, self._seq, merged, min(part.born for _, parts in runs for part in parts))
+
+
+def _before(times: Times, source: SourceName, place: tuple[Time, SourceName]) -> npt.NDArray[np.bool_]:
+    """Which rows of a source belong before a place in the order."""
+    time, name = place
+    before: npt.NDArray[np.bool_] = times < time if source >= name else times <= time
+    return before

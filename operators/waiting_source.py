@@ -1,171 +1,138 @@
-"""What waits at a ScaleGate, source by source."""
+"""What waits at a ScaleGate of one source, in order or not."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import takewhile
 
+import numpy as np
 import pyarrow as pa
 
+from operators.promise import Promise
+from operators.waiting_run import LAST, Border, Part, Rank, SourceName, WaitingRun
 from topology.event_time import Times
-from topology.messages import Time, rows_bytes
+from topology.messages import Time
 from topology.spill import SpillQueue
 
 MEMORY = 64 * 1024 * 1024
 """Bytes of a source's waiting rows that stay in memory; the rest is on disk."""
 
+RUNS_MERGED = 8
+"""So many neighbouring runs that have been merged equally often are merged into one."""
 
-class SourceName(NamedTuple):
-    """A physical source and the stream that it feeds; sources are ordered by these."""
-
-    name: str
-    stream: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Rows of one batch, with their times, the first and the last of these, when they came in, and their bytes."""
-
-    rows: pa.RecordBatch
-    times: Times
-    born: float
-    first: Time
-    last: Time
-    nbytes: int
-
-    @classmethod
-    def of(cls, rows: pa.RecordBatch, times: Times, born: float, nbytes: int | None = None) -> Part:
-        """Find out what is not given."""
-        size = rows_bytes(rows) + times.nbytes if nbytes is None else nbytes
-        return cls(rows, times, born, times[0].item(), times[-1].item(), size)
-
-    def split(self, count: int) -> tuple[Part, Part]:
-        """The first `count` rows, and the others."""
-        own = self.nbytes * count // len(self.times)
-        return (
-            Part.of(self.rows.slice(0, count), self.times[:count], self.born, own),
-            Part.of(self.rows.slice(count), self.times[count:], self.born, self.nbytes - own),
-        )
-
-
-class OnDisk(NamedTuple):
-    """What is known of a batch on disk."""
-
-    born: float
-    rows: int
-    first: Time
-    last: Time
+PIECES = 64
+"""A run goes to disk in at least so many pieces, of which the first stays in memory."""
 
 
 @dataclass
 class WaitingSource:
-    """One physical source: the parts in memory, and the batches behind them, on disk."""
+    """One physical source: its rows that wait, and what it has promised.
+
+    A source in order has one run. One that may be out of order has a run for each sequence of batches that ascends;
+    each run's offsets follow those of the run before it, so rows of equal time are in order if runs are taken in order.
+    Runs are merged as in a log-structured tree, so there are few of them and a row is copied few times.
+
+    joined: what had passed when the source became known; its rows before that are late because it came too late.
+    """
 
     name: SourceName
-    queue: SpillQueue
-    parts: deque[Part] = field(default_factory=deque)
-    behind: deque[OnDisk] = field(default_factory=deque)
-    nbytes: int = 0
-    waiting: int = 0
+    spill_directory: str | None = None
+    joined: tuple[Time, SourceName] | None = None
     frontier: Time | None = None
     ended: bool = False
-
-    def append(self, part: Part) -> None:
-        """Add rows behind all others."""
-        if not self.parts or (not self.behind and self.nbytes + part.nbytes <= MEMORY):
-            self.parts.append(part)
-            self.nbytes += part.nbytes
-        else:
-            self.queue.append(part.rows.append_column("", pa.array(part.times)))
-            self.behind.append(OnDisk(part.born, len(part.times), part.first, part.last))
-        self.waiting += len(part.times)
-        self.frontier = part.last
-
-    def take(self, border: Border | None) -> list[Part]:
-        """Remove and return the rows up to and including the border (None: all)."""
-        taken: list[Part] = []
-        left = border.cut_count if border is not None and border.cut_source is self else self.waiting
-        while self.parts and left:
-            part = self.parts[0]
-            size = len(part.times)
-            count = min(left, size)
-            if border is not None and border.cut_source is not self:
-                count = border.count(self.name, part)
-            if not count:
-                break
-            if count < size:
-                part, self.parts[0] = part.split(count)
-            else:
-                self.parts.popleft()
-                if not self.parts and self.behind:
-                    self._load()
-            self.nbytes -= part.nbytes
-            taken.append(part)
-            self.waiting -= count
-            left -= count
-            if count < size:
-                break
-        return taken
-
-    def most_before(self, border: Border) -> int:
-        """How many rows at most lie up to the border: exactly those in memory, and all of a batch that begins there."""
-        if border.cut_source is self:
-            return border.cut_count
-        rows = 0
-        for part in self.parts:
-            count = border.count(self.name, part)
-            rows += count
-            if count < len(part.times):
-                return rows
-        for batch in self.behind:
-            if (batch.first, self.name) > border.place:
-                break
-            rows += batch.rows
-        return rows
-
-    def cut(self, rows: int) -> Border:
-        """The border after the first `rows` rows, or after the last batch that ends within them."""
-        count, last = 0, self.parts[0].first
-        for part in self.parts:
-            size = len(part.times)
-            if count + size > rows:
-                if count < rows:
-                    last = part.times[rows - count - 1].item()
-                return Border(last, self.name, self, rows)
-            count += size
-            last = part.last
-        for batch in self.behind:
-            if count + batch.rows > rows:
-                break
-            count += batch.rows
-            last = batch.last
-        return Border(last, self.name, self, count)
-
-    def _load(self) -> None:
-        """Bring the first batch on disk back."""
-        rows, batch = self.queue.popleft(), self.behind.popleft()
-        columns = rows.num_columns - 1
-        part = Part.of(rows.select(list(range(columns))), rows.column(columns).to_numpy(), batch.born)
-        self.parts.append(part)
-        self.nbytes += part.nbytes
-
-
-@dataclass(frozen=True)
-class Border:
-    """Rows up to (time, source) may pass; of `cut_source`, exactly its first `cut_count`."""
-
-    time: Time
-    name: SourceName
-    cut_source: WaitingSource | None = None
-    cut_count: int = 0
+    idle: bool = False
+    promise: Promise | None = None
+    runs: list[WaitingRun] = field(default_factory=list)
+    _numbers: int = 0
 
     @property
-    def place(self) -> tuple[Time, SourceName]:
-        return (self.time, self.name)
+    def waiting(self) -> int:
+        """Rows that wait."""
+        return sum(run.waiting for run in self.runs)
 
-    def count(self, name: SourceName, part: Part) -> int:
-        """How many rows of another source's part may pass."""
-        if name <= self.name:
-            return len(part.times) if part.last <= self.time else int(part.times.searchsorted(self.time, "right"))
-        return len(part.times) if part.last < self.time else int(part.times.searchsorted(self.time, "left"))
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of rows that wait on disk."""
+        return sum(run.queue.disk_bytes for run in self.runs)
+
+    @property
+    def border(self) -> Border | None:
+        """The earliest place at which the source could still deliver; None if nobody knows."""
+        return None if self.frontier is None else Border(self.frontier, Rank(self.name, LAST))
+
+    def append(self, part: Part) -> None:
+        """Add rows that are not earlier than any before."""
+        if not self.runs:
+            self.runs.append(self._new_run())
+        self.runs[0].append(part, MEMORY)
+
+    def insert(self, rows: pa.RecordBatch, times: Times, born: float) -> None:
+        """Add rows in any order of time; their offsets follow those of all rows before."""
+        in_order = not np.any(times[1:] < times[:-1])
+        if not in_order:
+            order = np.argsort(times, kind="stable")
+            rows, times = rows.take(pa.array(order)), times[order]
+        part = Part.of(rows, times, born)
+        self.runs = [run for run in self.runs if run.parts]
+        last = self.runs[-1] if self.runs else None
+        if last is None or last.behind or part.first < last.parts[-1].last:
+            last = self._new_run()
+            last.copied = 0 if in_order else len(times)
+            self.runs.append(last)
+        last.append(part, last.nbytes + part.nbytes)
+        self._tidy()
+
+    def advance(self, time: Time) -> None:
+        """The source will send nothing earlier than `time` that is not late."""
+        if self.frontier is None or time > self.frontier:
+            self.frontier = time
+
+    def close(self) -> None:
+        """Forget what waits, and give its disk space back."""
+        for run in self.runs:
+            run.queue.close()
+
+    def check_invariants(self) -> None:
+        for run in self.runs:
+            run.check_invariants()
+        # Runs are in order of their offsets; a source in order has one.
+        numbers = [run.rank.number for run in self.runs]
+        assert numbers == sorted(set(numbers))
+        assert self.promise is not None or len(self.runs) <= 1
+
+    def _new_run(self, first: WaitingRun | None = None) -> WaitingRun:
+        """An empty run behind all others, or in place of those that begin with `first`."""
+        if first is not None:
+            return WaitingRun(first.rank, SpillQueue(memory=0, directory=self.spill_directory), level=first.level + 1)
+        self._numbers += 1
+        return WaitingRun(Rank(self.name, self._numbers), SpillQueue(memory=0, directory=self.spill_directory))
+
+    def _tidy(self) -> None:
+        """Keep runs few, and their memory bounded."""
+        for run in self.runs:
+            run.compact()
+        in_memory = list(takewhile(lambda run: not run.behind, reversed(self.runs)))
+        if sum(run.nbytes for run in in_memory) > MEMORY // 2:
+            self._merge(in_memory[::-1], to_disk=True)
+            return
+        while len(alike := list(takewhile(self.runs[-1].is_like, reversed(self.runs)))) >= RUNS_MERGED:
+            self._merge(alike[::-1])
+
+    def _merge(self, newest: list[WaitingRun], to_disk: bool = False) -> None:
+        """Replace the last runs by one."""
+        merged = self._new_run(newest[0])
+        parts = [part for run in newest for part in run.parts]
+        times = np.concatenate([part.times for part in parts])
+        order = np.argsort(times, kind="stable")  # of equal times the earlier run's come first
+        rows = pa.concat_batches([part.rows for part in parts]).take(pa.array(order))
+        whole = Part.of(rows, times[order], min(part.born for part in parts))
+        if to_disk:
+            step = -(-len(order) // PIECES)
+            for at in range(0, len(order), step):
+                piece = Part.of(rows.slice(at, step), whole.times[at : at + step], whole.born)
+                # the first waits here and the second in the queue: neither may keep the memory of all
+                merged.append(piece.copy() if at <= step else piece, 0)
+        else:
+            merged.append(whole, whole.nbytes)
+            merged.copied = len(order)
+        self.runs[-len(newest) :] = [merged]

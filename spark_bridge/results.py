@@ -43,7 +43,7 @@ def results_dataframe(
     """
     require_classic(spark)
     sinks = running.topology.sinks
-    name = sinks[0] if sink is None and len(sinks) == 1 else sink
+    name = running.topology.main_sink if sink is None else sink
     if name is None or name not in sinks:
         raise TopologyError(
             f"topology '{running.topology.name}': name the sink to read, one of: {', '.join(sinks) or 'none'}"

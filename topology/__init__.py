@@ -59,7 +59,7 @@ from topology.groupings import (
     Shuffle,
 )
 from topology.local_runtime import LocalRuntime
-from topology.messages import Barrier, Batch, End, Punctuation, Watermark
+from topology.messages import Barrier, Batch, End, Idle, Punctuation, Watermark
 from topology.metrics import Metrics
 from topology.running import Endpoint, RunningTopology, Runtime
 
@@ -87,6 +87,7 @@ __all__ = [
     "Global",
     "Grouping",
     "GroupingError",
+    "Idle",
     "Input",
     "InputError",
     "InterlaceError",

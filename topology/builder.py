@@ -104,9 +104,9 @@ class TopologyBuilder:
         self._add(name, bolt, parallelism, Bolt)
         return Subscriptions(name, self._edges)
 
-    def sink(self, name: str = "results") -> Subscriptions:
-        """Add the end that the handle's `results()` reads."""
-        self._add(name, Sink(), 1, Sink)
+    def sink(self, name: str = "results", *, aside: bool = False) -> Subscriptions:
+        """Add the end that the handle's `results()` reads; with `aside`, one that nobody has to read (see `Sink`)."""
+        self._add(name, Sink(aside), 1, Sink)
         return Subscriptions(name, self._edges)
 
     def build(self) -> Topology:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from topology.messages import Barrier, Batch, End, Punctuation, Watermark
+from topology.messages import Barrier, Batch, End, Idle, Punctuation, Watermark
 
 DEFAULT_STREAM = "default"
 
@@ -46,7 +46,7 @@ class Emit:
     task for edges with direct grouping. Any other message goes to every task downstream.
     """
 
-    message: Batch | Watermark | Punctuation | Barrier | End
+    message: Batch | Watermark | Idle | Punctuation | Barrier | End
     to: int | None = None
 
 
@@ -63,6 +63,10 @@ class Task(ABC):
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         """Take the promise that no earlier event time follows from `origin`; ignored by default."""
+        return ()
+
+    def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
+        """Take the news that one physical source is silent, until its next batch; ignored by default."""
         return ()
 
     def on_source_end(self, end: End, origin: Origin) -> Iterable[Emit]:
@@ -155,11 +159,15 @@ class Input(Component):
     schema:     the columns and types; None pins those of the first batch.
     event_time: the column that holds event time, non-decreasing within each source; None: the row number is the time.
     check:      called with a schema before it is pinned; raises `SchemaError` to refuse it.
+    disordered: event time may go backwards within a source: somebody downstream puts it in order.
+    idle_after: seconds of silence after which a source, or a stream without one, is reported as idle; None: never.
     """
 
     schema: pa.Schema | None = None
     event_time: str | None = None
     check: Callable[[pa.Schema], None] | None = None
+    disordered: bool = False
+    idle_after: float | None = None
     kind: str = field(default="input", init=False, repr=False)
 
     @property
@@ -168,7 +176,10 @@ class Input(Component):
 
     @property
     def note(self) -> str:
-        return f"event time: {self.event_time}" if self.event_time else ""
+        notes = [f"event time: {self.event_time}"] if self.event_time else []
+        if self.idle_after is not None:
+            notes.append(f"idle after {self.idle_after:g} s")
+        return ", ".join(notes)
 
     def build(self, context: TaskContext) -> Task:
         return PassOn()
@@ -176,13 +187,22 @@ class Input(Component):
 
 @dataclass(frozen=True)
 class Sink(Component):
-    """Where the handle's `results()` reads: what reaches a sink waits, bounded, for a reader."""
+    """Where the handle's `results()` reads: what reaches a sink waits, bounded, for a reader.
 
+    aside: nobody has to read it: what waits goes to disk beyond a bound and holds up nobody, and `results()` means
+           another sink unless this one is named.
+    """
+
+    aside: bool = False
     kind: str = field(default="sink", init=False, repr=False)
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         return {}
+
+    @property
+    def note(self) -> str:
+        return "need not be read" if self.aside else ""
 
     def build(self, context: TaskContext) -> Task:
         return PassOn()
@@ -196,6 +216,9 @@ class PassOn(Task):
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         yield Emit(watermark)
+
+    def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
+        yield Emit(idle)
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
         yield Emit(punctuation)

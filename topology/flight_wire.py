@@ -21,12 +21,12 @@ from typing import Any
 import pyarrow as pa
 
 from topology.errors import StaleStreamError
-from topology.messages import Barrier, Batch, End, Message, Punctuation, Time, Watermark
+from topology.messages import Barrier, Batch, End, Idle, Message, Punctuation, Time, Watermark
 
 _FIXED = struct.Struct("<BBqqdII")  # kind, kind of times, sequence, number, born, bytes of stream, bytes of source
 _INTEGERS = struct.Struct("<qq")
 _FLOATS = struct.Struct("<dd")
-_NATIVE, _EMBEDDED, _WATERMARK, _PUNCTUATION, _BARRIER, _END = range(6)
+_NATIVE, _EMBEDDED, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(7)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
 _ALIGNMENT = 8
 _FRAME = 6
@@ -202,6 +202,8 @@ def _control_header(message: Message, sequence: int) -> bytes:
             return _header(_BARRIER, sequence, checkpoint, 0.0, None, "", "")
         case End(stream, source):
             return _header(_END, sequence, 0, 0.0, None, stream, source)
+        case Idle(stream, source):
+            return _header(_IDLE, sequence, 0, 0.0, None, stream, source)
     raise AssertionError(f"no such message: {message!r}")
 
 
@@ -232,4 +234,6 @@ def _decode(header: pa.Buffer, rows: pa.RecordBatch | None) -> tuple[int, Messag
         return sequence, Barrier(number)
     if kind == _END:
         return sequence, End(stream, source)
+    if kind == _IDLE:
+        return sequence, Idle(stream, source)
     raise StaleStreamError(f"a message of unknown kind {kind}")

@@ -52,6 +52,12 @@ class Topology:
         """The components whose rows a reader gets."""
         return tuple(node.name for node in self.nodes if isinstance(node.component, Sink))
 
+    @property
+    def main_sink(self) -> str | None:
+        """The sink that is meant when none is named: the only one that somebody has to read; None if there are more."""
+        sinks = [name for name in self.sinks if not _is_aside(self.node(name).component)]
+        return sinks[0] if len(sinks) == 1 else None
+
     def require_input(self, name: str) -> Input:
         """Return the input of that name, or raise an error that lists those there are."""
         try:
@@ -82,3 +88,7 @@ class Topology:
     def plan(self) -> Plan:
         """Return the plan, which prints as text and draws itself in a notebook; nothing is run."""
         return Plan.of(self)
+
+
+def _is_aside(component: Component) -> bool:
+    return isinstance(component, Sink) and component.aside

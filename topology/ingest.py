@@ -1,4 +1,7 @@
-"""The door of a topology: what comes from outside is checked by the stream's guard, then put on its queue."""
+"""The door of a topology: what comes from outside is checked by the stream's guard, then put on its queue.
+
+The door also has the clock by which sources are idle: the tasks behind it have none.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,15 @@ from functools import partial
 import pyarrow as pa
 
 from topology.components import DEFAULT_STREAM, Input
+from topology.errors import StoppedError
+from topology.idle_watch import DoorClock, IdleWatch
 from topology.input_guard import InputGuard
-from topology.messages import End, Message, Time, Watermark
+from topology.messages import End, Idle, Message, Time, Watermark
 from topology.staging import Staging
+
+JOIN_SECONDS = 10.0
+LOOK_UP_SECONDS = 0.5
+"""How often the door looks for idle sources, at least while there are any to watch."""
 
 
 @dataclass
@@ -32,9 +41,13 @@ class Ingest:
     writers can stage and commit everything before anyone begins to read results.
     """
 
-    def __init__(self, spill_directory: str | None = None) -> None:
+    def __init__(self, spill_directory: str | None = None, clock: DoorClock | None = None) -> None:
         self._streams: dict[str, _Stream] = {}
         self._spill_directory = spill_directory
+        self._clock = clock or DoorClock()
+        self._watch = IdleWatch(self._clock)
+        self._watcher: threading.Thread | None = None
+        self._closed = threading.Event()
 
     def add(self, stream: str, description: Input, put: Callable[[Message], object]) -> None:
         """Open the door for a stream; `put` takes a message into the topology and waits for room, if it is a batch."""
@@ -48,12 +61,18 @@ class Ingest:
             spill_directory=self._spill_directory,
         )
         self._streams[stream] = _Stream(guard, put, staging, threading.Lock())
+        if description.idle_after is not None:
+            self._watch.watch(stream, description.idle_after)
+            if self._watcher is None:
+                self._watcher = threading.Thread(target=self._look_for_idle, name="idle sources", daemon=True)
+                self._watcher.start()
 
     def open(self, stream: str, source: str) -> None:
         """Announce a source, so that the gate waits for it; harmless when repeated."""
         target = self._streams[stream]
         with target.guard.lock:
             if target.guard.open(source):
+                self._watch.heard_of(stream, source)
                 target.put(Watermark(None, DEFAULT_STREAM, source))
 
     def send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
@@ -83,27 +102,62 @@ class Ingest:
     def stage(self, stream: str, source: str, attempt: str, rows: pa.RecordBatch) -> None:
         """Keep rows of one attempt at writing a source; invisible until `commit` names that attempt."""
         self._streams[stream].staging.stage(source, attempt, rows)
+        if self._streams[stream].guard.is_open(source):
+            self._watch.heard_of(stream, source)
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         """Make the rows of the winning attempt visible and end the source; see `Staging.commit`."""
         self._streams[stream].staging.commit(source, attempt, rows)
 
     def close(self) -> None:
-        """Drop what is staged."""
+        """Drop what is staged, and look for idle sources no more."""
+        self._closed.set()
         for target in self._streams.values():
             target.staging.close()
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            self._watcher.join(JOIN_SECONDS)
+
+    def report_idle(self) -> float | None:
+        """Tell those behind the door who has been silent for too long; return in how many seconds to look again.
+
+        Said only where nobody is sending to the stream, so that it cannot overtake rows that are on their way.
+        """
+        silent, seconds = self._watch.silent()
+        for stream, source in silent:
+            target = self._streams[stream]
+            if target.order.acquire(blocking=False):
+                try:
+                    if self._watch.still_silent(stream, source):
+                        target.put(Idle(DEFAULT_STREAM, source))
+                finally:
+                    target.order.release()
+        return seconds
+
+    def _look_for_idle(self) -> None:
+        seconds: float | None = 0.0
+        while not self._closed.wait(LOOK_UP_SECONDS if seconds is None else min(seconds, LOOK_UP_SECONDS)):
+            try:
+                seconds = self.report_idle()
+            except StoppedError:
+                return
 
     def _claim(self, stream: str, source: str) -> None:
         target = self._streams[stream]
         with target.guard.lock:
-            if target.guard.claim(source):
+            fresh = target.guard.claim(source)
+            # its rows are all here: that they wait for their turn is no silence
+            self._watch.heard_of(stream, source)
+            self._watch.forget(stream, source)
+            if fresh:
                 target.put(Watermark(None, DEFAULT_STREAM, source))
 
     def _deliver(self, stream: str, source: str, rows: pa.RecordBatch, committed: bool = False) -> Time | None:
         """Number rows and queue them. They count only once they are queued, so an interrupted wait changes nothing."""
         target = self._streams[stream]
-        with target.order:
+        with self._clock.sending(), target.order:
             batch = target.guard.check(rows, source, committed)
+            if not committed:
+                self._watch.heard_of(stream, source)
             target.put(batch)
             target.guard.record(batch)
         return batch.times[1] if batch.times else None
@@ -112,11 +166,14 @@ class Ingest:
         target = self._streams[stream]
         with target.order:
             for name in target.guard.end(source, committed):
+                self._watch.forget(stream, name)
                 target.put(End(DEFAULT_STREAM, name))
 
     def _end_all(self, stream: str) -> None:
         target = self._streams[stream]
         with target.order:
+            self._watch.forget(stream, "")
             for name in target.guard.end(None, committed=True):
+                self._watch.forget(stream, name)
                 target.put(End(DEFAULT_STREAM, name))
             target.put(End())

@@ -1,7 +1,7 @@
 """What may enter: the checks on one input, made before anything changes.
 
 The guard pins the schema, numbers the rows of each physical source, and refuses a source whose event time goes
-backwards or that has ended.
+backwards (unless the input is declared as disordered) or that has ended.
 """
 
 from __future__ import annotations
@@ -59,6 +59,12 @@ class InputGuard:
                 return False
             self._sources[source] = _Source()
             return True
+
+    def is_open(self, source: str) -> bool:
+        """Whether a source has been announced, and is neither committed nor ended."""
+        with self.lock:
+            known = self._sources.get(source)
+            return known is not None and not (known.committed or known.ended)
 
     def pin(self, schema: pa.Schema) -> None:
         """Check a schema and keep it for all that follows."""
@@ -177,13 +183,15 @@ class InputGuard:
         timed = times if valid is None else times[valid]
         if not len(timed):
             return None
+        if self._description.disordered:
+            return timed.min().item(), timed.max().item()
         found = first_backwards(times, valid, known.latest)
         if found is not None:
             row, before, after = found
             raise OutOfOrderError(
                 f"stream '{self.stream}', source '{source}': '{column}' goes backwards at row {known.rows + row} "
-                f"({before} is followed by {after}): sort each source by '{column}', "
-                f"or send the rows as separate sources"
+                f"({before} is followed by {after}): sort each source by '{column}', declare how far its rows may be "
+                f"out of order (out_of_order= of a join), or send them as separate sources"
             )
         return timed[0].item(), timed[-1].item()
 

@@ -22,8 +22,8 @@ from topology.inbox import DEFAULT_CAPACITY, Inbox
 from topology.ingest import Ingest
 from topology.messages import Message
 from topology.metrics import Metrics, TaskCounters, TaskMetrics
-from topology.results_queue import ResultsQueue
 from topology.running import Endpoint, RunningTopology, Runtime, log
+from topology.spilling_results import results_queue
 from topology.task_loop import Channel, Outputs, TaskCore, run_spout
 from topology.user_traceback import user_traceback
 from topology.workers import DrivenTask, Workers
@@ -82,7 +82,10 @@ class LocalTopology(RunningTopology):
         self._stopped = False
         self._state = threading.Lock()
         self._door: FlightDoor | None = None
-        self._results_of = {sink: ResultsQueue(runtime.edge_bytes) for sink in topology.sinks}
+        self._results_of = {
+            sink: results_queue(topology.node(sink).component, runtime.edge_bytes, runtime.spill_directory)
+            for sink in topology.sinks
+        }
         self._tasks = {
             (node.name, number): _RunningTask(node, number, self)
             for node in topology.nodes

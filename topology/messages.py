@@ -82,6 +82,17 @@ class Watermark:
 
 
 @dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing has come from `source` for a while: nobody is to wait for it until it sends again.
+
+    With an empty source: the stream has none yet, and nobody is to wait for one.
+    """
+
+    stream: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Punctuation:
     """Everything that belongs to sequence numbers up to and including `seq` has been sent."""
 
@@ -104,7 +115,7 @@ class End:
     source: str = ""
 
 
-Message = Batch | Watermark | Punctuation | Barrier | End
+Message = Batch | Watermark | Idle | Punctuation | Barrier | End
 
 
 def message_bytes(message: Message) -> int:

@@ -26,6 +26,7 @@ from topology.ingest import Ingest
 from topology.messages import Message
 from topology.metrics import TaskCounters, TaskMetrics
 from topology.results_queue import ResultsQueue
+from topology.spilling_results import results_queue
 from topology.task_loop import Outputs, TaskLoop, run_spout
 from topology.user_traceback import user_traceback
 
@@ -84,7 +85,7 @@ class TaskProcess:
         if isinstance(node.component, Input):
             self._ingest.add(component, node.component, partial(self._inbox.put, 0))
         if isinstance(node.component, Sink):
-            self._results[component] = ResultsQueue(order.edge_bytes)
+            self._results[component] = results_queue(node.component, order.edge_bytes, order.spill_directory)
         FlightDoor(order.topology, self._ingest, self._results, port=self._port, authority=order.authority)
         context = TaskContext(component, number, node.parallelism, origins, spill_directory=order.spill_directory)
         try:

@@ -44,8 +44,9 @@ class RunningTopology(ABC):
         Returns when the topology has taken the rows: a slow reader of the results makes `send` wait.
         Raises an `InputError`, and changes nothing, if the rows do not fit the stream.
         """
-        event_time = self.topology.require_input(stream).event_time
-        self._send_all(stream, source or stream, _batches(stream, rows, event_time))
+        described = self.topology.require_input(stream)
+        in_order_of = None if described.disordered else described.event_time
+        self._send_all(stream, source or stream, _batches(stream, rows, in_order_of))
 
     def open(self, stream: str, *sources: str) -> None:
         """Announce physical sources before they send, so that none of their rows can come too late."""
@@ -71,8 +72,7 @@ class RunningTopology(ABC):
         timeout: stop iterating when nothing has come for so many seconds; call again to go on.
         """
         sinks = self.topology.sinks
-        if sink is None and len(sinks) == 1:
-            sink = sinks[0]
+        sink = self.topology.main_sink if sink is None else sink
         if sink is None or sink not in sinks:
             raise TopologyError(
                 f"topology '{self.topology.name}': name the sink to read, one of: {', '.join(sinks) or 'none'}"
@@ -153,7 +153,8 @@ def _batches(stream: str, rows: Rows, event_time: str | None) -> list[pa.RecordB
                 row, before, after = found
                 raise OutOfOrderError(
                     f"stream '{stream}': '{event_time}' goes backwards at row {row} of the table ({before} is followed "
-                    f"by {after}): sort it by '{event_time}', or send its rows as separate sources"
+                    f"by {after}): sort it by '{event_time}', declare how far its rows may be out of order "
+                    f"(out_of_order= of a join), or send them as separate sources"
                 )
         return rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
     raise InputError(f"stream '{stream}' takes a pyarrow RecordBatch or Table, not {type(rows).__name__}")

@@ -13,7 +13,7 @@ from topology.components import Emit, Origin, SpoutTask, Task
 from topology.errors import UnknownStreamError
 from topology.graph import Topology
 from topology.inbox import Inbox
-from topology.messages import Barrier, Batch, End, Message, Punctuation, Watermark
+from topology.messages import Barrier, Batch, End, Idle, Message, Punctuation, Watermark
 from topology.metrics import TaskCounters
 
 Channel = Callable[[Message], object]
@@ -121,6 +121,8 @@ class TaskCore:
                 return task.on_punctuation(message, origin)
             case Watermark():
                 return task.on_watermark(message, origin)
+            case Idle():
+                return task.on_source_idle(message, origin)
             case End(source=source) if source:
                 return task.on_source_end(message, origin)
             case End():

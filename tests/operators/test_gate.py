@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.gate import SEQ, GateTask
+from operators.late_rows import LATE_STREAM
 from topology import Batch, Emit, End, Origin, Punctuation, Watermark
 
 ORIGINS = {"R": Origin("R", 0, 0), "S": Origin("S", 0, 1)}
@@ -27,11 +28,15 @@ class Collected:
     positions: dict[str, int] = field(default_factory=lambda: {"R": 0, "S": 0})
     steps: list[int] = field(default_factory=list)
     pending: int = 0
+    late: list[tuple[str, str, int, Any, str]] = field(default_factory=list)
 
     def take(self, actions: Iterable[Emit]) -> None:
         for action in actions:
             message = action.message
-            if isinstance(message, Batch):
+            if isinstance(message, Batch) and message.stream == LATE_STREAM:
+                assert message.first == len(self.late)
+                self.late += zip(*(column.to_pylist() for column in message.rows.columns), strict=True)
+            elif isinstance(message, Batch):
                 seq = message.rows.column(SEQ).to_pylist()
                 assert seq == sorted(seq)
                 assert min(seq) > self.punctuated
@@ -134,6 +139,9 @@ def test_rows_without_a_time_are_rejected_and_counted() -> None:
     out.take(gate.on_end())
     assert [name for _, _, name in out.rows] == ["a", "d"]
     assert gate.metrics()["rejected"] == 3
+    assert [(stream, source, offset) for stream, source, offset, _, _ in out.late] == [("R", "r", k) for k in (1, 2, 4)]
+    assert {reason for *_, reason in out.late} == {"no event time"}
+    assert [str(time) for *_, time, _ in out.late] == ["None", "nan", "None"]  # as they were sent
 
 
 def test_without_an_event_time_column_row_numbers_are_the_time() -> None:
@@ -158,7 +166,8 @@ def test_a_source_that_comes_too_late_is_counted_and_its_later_rows_count(caplog
     out.take(gate.on_input_end(ORIGINS["R"]))
     out.take(gate.on_end())
     assert [name for _, _, name in out.rows] == ["R/b/0", "R/b/1", "R/a/2"]
-    assert gate.metrics()["late"] == 2
+    assert gate.metrics()["late"] == gate.metrics()["late_joined_too_late"] == 2
+    assert out.late == [("R", "a", 0, 4, "source joined too late"), ("R", "a", 1, 5, "source joined too late")]
 
 
 def test_a_source_far_ahead_is_spilled_and_comes_back_whole(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

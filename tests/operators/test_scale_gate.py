@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.scale_gate import ScaleGate
-from operators.waiting_source import SourceName
+from operators.waiting_run import SourceName
 from topology.event_time import Times
 
 
@@ -61,7 +61,7 @@ def check_random_course(data: st.DataObject) -> None:
     for source in data.draw(st.permutations([source for source in sources for _ in range(3)])):
         count = data.draw(st.integers(0, len(times[source]) - sent[source]))
         part = times[source][sent[source] : sent[source] + count]
-        assert gate.add(source, rows_of(source, part, sent[source]), part) == 0
+        assert gate.add(source, rows_of(source, part, sent[source]), part) is None
         sent[source] += count
         reader = data.draw(st.integers(0, readers - 1))
         read[reader] += ids(gate, reader, data.draw(st.integers(0, 3)))
@@ -107,13 +107,17 @@ def test_rows_are_kept_until_the_slowest_reader_has_them() -> None:
     gate.check_invariants()
 
 
-def test_late_rows_are_counted_and_left_out() -> None:
+def test_late_rows_are_told_and_left_out() -> None:
     gate = ScaleGate()
     a, b, c = (SourceName(name) for name in "abc")
     gate.add(b, rows_of(b, np.array([1, 5])), np.array([1, 5]))
     assert len(ids(gate, 0)) == 2
-    assert gate.add(a, rows_of(a, np.array([4, 5, 6])), np.array([4, 5, 6])) == 2  # a goes before b at equal times
-    assert gate.add(c, rows_of(c, np.array([4, 5, 6])), np.array([4, 5, 6])) == 1
+    late = gate.add(a, rows_of(a, np.array([4, 5, 6])), np.array([4, 5, 6]))
+    assert late is not None
+    assert late.rows.tolist() == [0, 1]  # a goes before b at equal times
+    late = gate.add(c, rows_of(c, np.array([4, 5, 6])), np.array([4, 5, 6]))
+    assert late is not None
+    assert late.rows.tolist() == [0]
     gate.end([a, b, c])
     assert [name for _, name in ids(gate, 0)] == ["/c/1", "/a/2", "/c/2"]
 

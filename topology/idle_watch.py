@@ -1,0 +1,100 @@
+"""Who has been silent for too long, by a clock that stands still while the topology takes nothing.
+
+Back-pressure is no silence: a sender that waits until somebody reads results may be the one whose next rows are for the
+source that seems idle.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Key = tuple[str, str]
+"""A stream and a source of it; an empty source stands for a stream that has none yet."""
+
+
+STALL_SECONDS = 0.1
+"""Rows that wait for room so long, while none are taken, stop the clock."""
+
+
+class DoorClock:
+    """Seconds that have passed, but for those in which rows waited and none were taken."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._senders = 0
+        self._moved = 0.0
+        self._stood = 0.0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Around a call that may wait for room."""
+        with self._lock:
+            if not self._senders:
+                self._moved = self._now()
+            self._senders += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                now = self._now()
+                if now - self._moved > STALL_SECONDS:
+                    self._stood += now - self._moved
+                self._moved = now
+                self._senders -= 1
+
+    def seconds(self) -> float:
+        """What the clock shows."""
+        with self._lock:
+            now = self._now()
+            stands = self._senders and now - self._moved > STALL_SECONDS
+            return (self._moved if stands else now) - self._stood
+
+
+class IdleWatch:
+    """The sources that are watched, each with its limit and the time of its last sign of life."""
+
+    def __init__(self, clock: DoorClock) -> None:
+        self._clock = clock
+        self._limits: dict[str, float] = {}
+        self._active: dict[Key, float] = {}
+        self._lock = threading.Lock()
+
+    def watch(self, stream: str, idle_after: float) -> None:
+        """Watch the sources of a stream, and the stream itself until it has one."""
+        with self._lock:
+            self._limits[stream] = idle_after
+            self._active[stream, ""] = self._clock.seconds()
+
+    def heard_of(self, stream: str, source: str) -> None:
+        """A source has been announced, or has sent something."""
+        if stream in self._limits:
+            with self._lock:
+                self._active.pop((stream, ""), None)
+                self._active[stream, source] = self._clock.seconds()
+
+    def forget(self, stream: str, source: str) -> None:
+        """A source has ended, or cannot be silent any more; an empty one: the stream has ended."""
+        with self._lock:
+            self._active.pop((stream, source), None)
+
+    def silent(self) -> tuple[list[Key], float | None]:
+        """Who has been silent for too long, and in how many seconds at the earliest somebody else will have been."""
+        with self._lock:
+            now = self._clock.seconds()
+            left = {key: self._limits[key[0]] - (now - heard) for key, heard in self._active.items()}
+        return [key for key, seconds in left.items() if seconds <= 0], min(
+            (seconds for seconds in left.values() if seconds > 0), default=None
+        )
+
+    def still_silent(self, stream: str, source: str) -> bool:
+        """Whether a source that was silent still is; it is not watched any more then, until it is heard of again."""
+        with self._lock:
+            heard = self._active.get((stream, source))
+            if heard is None or self._clock.seconds() - heard < self._limits[stream]:
+                return False
+            del self._active[stream, source]
+            return True
