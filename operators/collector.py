@@ -26,7 +26,7 @@ from operators.orderings import Ordering, is_aligned, open_until
 from operators.pair_check import PairCheck, PairFilter
 from operators.payload_plan import EXPIRED, HIDDEN
 from operators.probe_rows import ProbeRows, ProbeStep
-from operators.result_kinds import Results, result_maker
+from operators.result_kinds import ExpiredRows, Results, result_maker
 from operators.result_order import Answer, WaitingAnswers, later_rows, merge_answers
 from operators.result_rows import ResultRows
 from operators.selection import Selection
@@ -86,6 +86,9 @@ class CollectorTask(Task):
             self._limits.append(Limits.from_batch(batch))
         elif kind == "payload":
             self._take_payload(SIDES.index(name), batch)
+        elif kind == "expired":
+            positions, places = (values_of(batch.rows.column(each)) for each in ("position", "place"))
+            self._results.expire(SIDES.index(name), ExpiredRows(positions, places, batch.labels[0]))
         else:
             side = SIDES.index(name)
             assert batch.first >= self._probes[side].first, "an element has punctuated before it had answered"

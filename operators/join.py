@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -19,11 +19,12 @@ from operators.interval_join import interval_windows
 from operators.join_topology import join_topology
 from operators.kinds import Kind, kind_of
 from operators.orderings import Ordering, ordering_of
-from operators.predicate import Predicate
+from operators.predicate import LAST_OF_EACH_KEY, LEFT, RIGHT, Predicate
 from operators.running_join import RunningJoin, conformed
 from operators.selection import Selection
 from operators.sql import parse_condition, parse_query
 from operators.sql_window import ParameterValue
+from operators.step_rows import is_per_key
 from operators.windows import Window
 from topology import LocalRuntime, Runtime, Topology
 from topology.plan import Plan
@@ -98,6 +99,8 @@ class StreamJoin:
                 raise JoinError(
                     f"window must be a CountWindow, a TimeWindow or an UnboundedWindow, or a pair, not {window!r}"
                 )
+        if any(is_per_key(window) for window in self.windows):
+            self._set("condition", self._per_key(self.condition))
         if self.selection is None:
             self._set("selection", Selection.of(self.roles, self.select, kind_of(self.kind)))
         for stream in self.event_time if isinstance(self.event_time, Mapping) else ():
@@ -159,6 +162,13 @@ class StreamJoin:
     def predicate(self) -> Predicate:
         """The first alternative of the condition."""
         return self.condition.branches[0]
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """The columns of each side that make its key; None where no window is per key."""
+        if not any(is_per_key(window) for window in self.windows):
+            return None
+        return self.condition.equal_columns(LEFT), self.condition.equal_columns(RIGHT)
 
     @property
     def engines(self) -> list[EngineChoice]:
@@ -233,6 +243,17 @@ class StreamJoin:
         """The event-time column of a stream; None where the row number is the time."""
         return self.event_time.get(stream) if isinstance(self.event_time, Mapping) else self.event_time
 
+    def _per_key(self, condition: Condition) -> Condition:
+        """The condition with one dimension more: that a row is among the last of its key."""
+        if not condition.equal_columns(LEFT):
+            left, right = self.roles
+            raise JoinError(
+                f"a window per key needs an equality that says what the key is: add one to the condition, such as "
+                f"{left}.key = {right}.key, outside of any OR"
+            )
+        (branch,) = condition.branches
+        return replace(condition, branches=(replace(branch, dimensions=(*branch.dimensions, LAST_OF_EACH_KEY)),))
+
     def _interval_windows(self, condition: Expression) -> tuple[Window, Window]:
         left, right = ((role, self.event_time_of(self.stream_of(role))) for role in self.roles)
         windows = None
@@ -241,8 +262,8 @@ class StreamJoin:
         if windows is None:
             raise JoinError(
                 "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds "
-                f"the difference of the event times, such as {left[0]}.ts BETWEEN {right[0]}.ts - INTERVAL '5' MINUTE AND "
-                f"{right[0]}.ts"
+                f"the difference of the event times, such as {left[0]}.ts BETWEEN {right[0]}.ts - INTERVAL '5' MINUTE "
+                f"AND {right[0]}.ts"
             )
         return windows
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from operators.branch_builder import BranchBuilder
 from operators.collector import Collector
 from operators.condition import columns_in
+from operators.element_rows import SIDES
 from operators.engine import ROUTER, ElementPlan, Engine
 from operators.gate import Gate
 from operators.orderings import ordering_of
@@ -14,6 +15,7 @@ from operators.pair_check import PairCheck
 from operators.payload_plan import PayloadPlan
 from operators.predicate import LEFT, RIGHT
 from operators.router import JoinSide, Router
+from operators.step_rows import is_per_key
 from operators.stream_check import StreamCheck
 from topology import Input, Topology, TopologyBuilder
 
@@ -37,6 +39,9 @@ def join_topology(join: StreamJoin) -> Topology:
     collector = builder.bolt(engines[0].collector, described)
     for stream in ("limits", "payload.left", "payload.right"):
         collector.global_grouping(ROUTER, stream)
+    for side in (LEFT, RIGHT):
+        if join.selection.kind.remembered[side] and is_per_key(join.windows[side]):
+            collector.global_grouping(ROUTER, f"expired.{SIDES[side]}")
     for elements in answering:
         for element in elements:
             collector.global_grouping(element, "matches.left").global_grouping(element, "matches.right")
@@ -66,7 +71,7 @@ def _add_branch(
     engine = choice.engine
     sides = (_side(join, LEFT, engine), _side(join, RIGHT, engine))
     chosen = f"auto: {choice}" if join.using == "auto" else ""
-    router = builder.bolt(ROUTER + suffix, Router(sides, branch, payload, engine.split_fields, chosen))
+    router = builder.bolt(ROUTER + suffix, Router(sides, branch, payload, engine.split_fields, chosen, join.keys))
     for stream in join.stream_names:
         router.global_grouping(join.engines[0].engine.gate, stream)
     plan = ElementPlan(branch, ordering_of(join.ordering), join.windows, join.step_rows, ROUTER + suffix)

@@ -43,10 +43,12 @@ class PairCheck:
         return list(dict.fromkeys(names))
 
     def bind(self, schemas: tuple[pa.Schema, pa.Schema]) -> PairFilter | None:
-        """What there is to evaluate for streams of these schemas; None if the keys decide everything."""
+        """What there is to evaluate on pairs whose payload has these schemas; None if the keys decide everything."""
         required = [] if self.predicate.residual is None else [self.predicate.residual]
         for dimension in self.predicate.dimensions:
-            if not dimension.made and not is_settled_by_keys(schemas[0].field(dimension.left).type):
+            # `columns` has asked for the column if, and only if, its keys do not settle it
+            found = schemas[0].get_field_index(dimension.left)
+            if not dimension.made and found >= 0 and not is_settled_by_keys(schemas[0].field(found).type):
                 required += dimension.expressions
         excluded = self.predicate.excluded
         return PairFilter(conjunction(required) if required else None, excluded) if required or excluded else None

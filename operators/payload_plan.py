@@ -19,14 +19,14 @@ EXPIRED = ("#expired.left", "#expired.right")
 """Rows of that side below this position have expired when the row that carries it arrives."""
 
 HIDDEN = "#hidden"
-"""Whether a row fails the join's `where`: it must not come out unmatched."""
+"""Whether a row fails the join's `where`: it must not come out by itself."""
 
 
 @dataclass(frozen=True)
 class PayloadPlan:
     """The columns of each side that results show and that candidate pairs are checked by.
 
-    wheres: for each side what rows must satisfy to come out unmatched, or None.
+    wheres: for each side what rows must satisfy to come out by themselves, or None.
     """
 
     selection: Selection
@@ -48,7 +48,7 @@ class PayloadPlan:
             if positions is not None:
                 columns[name] = pa.array(positions)
         where = self.wheres[side]
-        if where is not None and self.kind.unmatched[side]:
+        if where is not None and (self.kind.unmatched[side] or self.kind is Kind.COUNT):
             shown = evaluate(where, lambda column: rows.column(column.name))
             columns[HIDDEN] = pc.invert(pc.fill_null(shown, False))
         return pa.record_batch(columns)

@@ -12,6 +12,7 @@ import numpy as np
 
 from indexes import Matches
 from operators.element_rows import LEFT, RIGHT, Int64
+from operators.growing_array import GrowingArray
 from operators.kinds import Kind
 from operators.probe_rows import TakenRows
 from operators.result_order import pair_up
@@ -37,6 +38,15 @@ class Results:
         return Results(self.left[start:stop], self.right[start:stop], matches)
 
 
+@dataclass(frozen=True)
+class ExpiredRows:
+    """Positions of rows that expire, and the place of each, ascending; `live` is the first that has not."""
+
+    positions: Int64
+    places: Int64
+    live: int
+
+
 NOTHING = Results(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -56,6 +66,9 @@ class ResultMaker(ABC):
 
         ordered: by the earlier row within one later row.
         """
+
+    def expire(self, side: int, listed: ExpiredRows) -> None:  # noqa: B027
+        """Rows of a side that expire one by one, at places that may not be complete yet; lists come in their order."""
 
     def end(self) -> Results:
         """What comes out when no row follows."""
@@ -94,19 +107,36 @@ class InnerPairs(ResultMaker):
 class CountedRows(ResultMaker):
     """Every row with the number of its pairs, as it completes; rows of both sides in order, the left role first."""
 
+    def __init__(self) -> None:
+        self._shown = (GrowingArray(np.bool_), GrowingArray(np.bool_))
+
+    def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:
+        self._shown[side].append(np.ones(len(seqs), np.bool_) if hidden is None else ~hidden)
+
     def pairs(self, left: Int64, right: Int64) -> Results:
         raise AssertionError("a row is counted when it is complete")
 
     def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
-        seqs = [rows[side].seq for side in (LEFT, RIGHT)]
-        positions = [rows[side].first + np.arange(len(seqs[side])) for side in (LEFT, RIGHT)]
+        seqs, positions, counts = [], [], []
+        for side in (LEFT, RIGHT):
+            shown = self._take_shown(side, len(matches[side]))
+            seqs.append(rows[side].seq[shown])
+            positions.append(rows[side].first + shown)
+            counts.append(matches[side].counts()[shown])
         order = np.argsort(np.concatenate(seqs), kind="stable")
-        nobody = [np.full(len(seqs[side]), NOBODY) for side in (LEFT, RIGHT)]
+        nobody = [np.full(len(each), NOBODY) for each in positions]
         return Results(
             np.concatenate([positions[LEFT], nobody[RIGHT]])[order],
             np.concatenate([nobody[LEFT], positions[RIGHT]])[order],
-            np.concatenate([matches[LEFT].counts(), matches[RIGHT].counts()])[order],
+            np.concatenate(counts)[order],
         )
+
+    def _take_shown(self, side: int, rows: int) -> Int64:
+        """Which of the next rows of a side, by number, are to come out."""
+        own = self._shown[side]
+        shown = np.flatnonzero(own.values[:rows])
+        own.drop_before(own.base + rows)
+        return shown
 
 
 class PairsAndRows(ResultMaker):
@@ -115,11 +145,15 @@ class PairsAndRows(ResultMaker):
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
         self._sides = tuple(MatchedRows() if each else None for each in kind.remembered)
+        self._listed: tuple[list[ExpiredRows], list[ExpiredRows]] = ([], [])
 
     def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:
         remembered = self._sides[side]
         if remembered is not None:
             remembered.append(seqs, hidden)
+
+    def expire(self, side: int, listed: ExpiredRows) -> None:
+        self._listed[side].append(listed)
 
     def pairs(self, left: Int64, right: Int64) -> Results:
         if self._kind is Kind.SEMI:
@@ -179,17 +213,35 @@ class PairsAndRows(ResultMaker):
         found = []
         seqs = np.concatenate([rows[LEFT].seq, rows[RIGHT].seq])
         order = np.argsort(seqs, kind="stable")
+        if not len(seqs):
+            return (NOTHING.left,) * 4
         for side, remembered in enumerate(self._sides):
             if remembered is None:
                 continue
-            borders = np.concatenate([rows[LEFT].expired(side), rows[RIGHT].expired(side)])[order]
-            positions, places, own = remembered.expire(borders, seqs[order])
+            if self._listed[side]:
+                positions, places, own = self._take_listed(side, remembered, int(seqs[order[-1]]))
+            else:
+                borders = np.concatenate([rows[LEFT].expired(side), rows[RIGHT].expired(side)])[order]
+                positions, places, own = remembered.expire(borders, seqs[order])
             if self._kind.unmatched[side]:
                 found.append((positions, places, own, np.full(len(positions), side)))
         if not found:
             return (NOTHING.left,) * 4
         positions, places, own, sides = (np.concatenate([each[i] for each in found]) for i in range(4))
         return positions, places, own, sides
+
+
+    def _take_listed(self, side: int, remembered: MatchedRows, complete: int) -> tuple[Int64, Int64, Int64]:
+        """The unmatched ones of the rows that expire one by one, at places up to `complete`."""
+        taken = self._listed[side]
+        positions = np.concatenate([each.positions for each in taken])
+        places = np.concatenate([each.places for each in taken])
+        done = int(np.searchsorted(places, complete, side="right"))
+        later = ExpiredRows(positions[done:], places[done:], taken[-1].live)
+        self._listed[side][:] = [later]
+        below = min(later.live, int(later.positions.min()) if len(later.positions) else later.live)
+        alone, own = remembered.expire_listed(positions[:done], below)
+        return positions[:done][alone], places[:done][alone], own[alone]
 
 
 def _paired(

@@ -17,14 +17,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
-from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits, Merge
+from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits, Merge, values_of
+from operators.gate import SEQ
+from operators.key_ordinals import KeyedRows, KeyOrdinals
 from operators.merge_policy import MergePolicy, MergeSchedule
 from operators.payload_plan import PayloadPlan
 from operators.predicate import Predicate
 from operators.row_keys import RowKeys
-from operators.step_rows import StepRows, WindowBorders
+from operators.step_rows import NO_ROWS, StepRows, WindowBorders, is_per_key
 from operators.windows import Window
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
@@ -48,6 +51,7 @@ class Router(Bolt):
     payload:      what goes to the collector; None: another router sends it.
     split_fields: also send each dimension as a stream of its own, for predicate elements.
     chosen:       why this engine, for the plan, where the user left it open.
+    keys:         the columns of each side that make its key, where a window is per key.
     """
 
     sides: tuple[JoinSide, JoinSide]
@@ -55,6 +59,7 @@ class Router(Bolt):
     payload: PayloadPlan | None
     split_fields: bool = False
     chosen: str = ""
+    keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -62,7 +67,15 @@ class Router(Bolt):
         names = [f"{kind}.{side}" for kind in kinds for side in SIDES]
         if self.split_fields:
             names += [f"probes.{side}.{d}" for side in SIDES for d in range(len(self.predicate.dimensions))]
+        if self.payload is not None:
+            names += [f"expired.{SIDES[side]}" for side in self.listed]
         return dict.fromkeys([*names, "limits", "merge"])
+
+    @property
+    def listed(self) -> list[int]:
+        """The sides whose rows expire one by one, where anybody asks for it."""
+        remembered = (False, False) if self.payload is None else self.payload.kind.remembered
+        return [side for side in (LEFT, RIGHT) if remembered[side] and is_per_key(self.sides[side].window)]
 
     @property
     def note(self) -> str:
@@ -89,7 +102,11 @@ class RouterTask(Task):
             self_join=self._streams[LEFT] == self._streams[RIGHT],
             expiring=expiring,
         )
-        self._keys = RowKeys(description.predicate, (left.window, right.window))
+        self._keys = RowKeys(description.predicate)
+        self._ordinals: KeyOrdinals | None = None
+        if description.keys is not None:
+            self._ordinals = KeyOrdinals((left.window, right.window), description.keys, expiring)
+        self._listed = description.listed
         self._pending: dict[str, Batch] = {}
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
@@ -102,8 +119,9 @@ class RouterTask(Task):
         self._pending = {}
         arrived = self._borders.arrived
         handover = tuple(self._schedules[side].handover(arrived[side]) for side in (LEFT, RIGHT))
-        step = self._borders.take(batches)
-        keys = self._keys.take(step)
+        keyed = self._numbered(batches)
+        step = self._borders.take(batches, keyed)
+        keys = self._keys.take(step, keyed)
         yield Emit(Limits((handover[LEFT], handover[RIGHT]), self._borders.live).to_batch())
         for side in (LEFT, RIGHT):
             batch = batches[side]
@@ -112,6 +130,9 @@ class RouterTask(Task):
                     batch.first, step.seqs[side], keys.keys[side], keys.intervals[side], step.lives[side]
                 )
                 yield from self._send_rows(side, batch, rows, step)
+        for side in (LEFT, RIGHT):
+            if keyed is not None and side in self._listed:
+                yield Emit(self._expired(side, keyed[side], step))
         yield Emit(punctuation)
         for side in (LEFT, RIGHT):
             arrived_now, live = self._borders.arrived[side], self._borders.live[side]
@@ -124,6 +145,30 @@ class RouterTask(Task):
             arrived, live = self._borders.arrived[side], self._borders.live[side]
             counted |= {f"{name}_rows": float(arrived), f"{name}_live": float(arrived - live)}
         return counted
+
+    def _numbered(self, batches: tuple[Batch | None, Batch | None]) -> tuple[KeyedRows, KeyedRows] | None:
+        """What windows per key say of a step's rows."""
+        if self._ordinals is None:
+            return None
+        assert self._description.keys is not None
+        columns = [
+            [] if batch is None else [batch.rows.column(name) for name in names]
+            for batch, names in zip(batches, self._description.keys, strict=True)
+        ]
+        seqs = [NO_ROWS if batch is None else values_of(batch.rows.column(SEQ)) for batch in batches]
+        return self._ordinals.add((columns[LEFT], columns[RIGHT]), (seqs[LEFT], seqs[RIGHT]))
+
+    def _expired(self, side: int, keyed: KeyedRows, step: StepRows) -> Batch:
+        """The rows of a window per key that have expired, one by one; one without a key does with the next row."""
+        valid = keyed.ordinals.valid
+        lacking = NO_ROWS if valid is None else np.flatnonzero(~valid)
+        first = self._borders.arrived[side] - len(keyed.ordinals)
+        positions = np.concatenate([keyed.expired, first + lacking])
+        places = np.concatenate([keyed.places, step.seqs[side][lacking] + 1])
+        order = np.argsort(places, kind="stable")
+        rows = pa.record_batch({"position": pa.array(positions[order]), "place": pa.array(places[order])})
+        assert self._ordinals is not None
+        return Batch(f"expired.{SIDES[side]}", rows, labels=(self._ordinals.live[side],))
 
     def _send_rows(self, side: int, batch: Batch, rows: ElementRows, step: StepRows) -> Iterator[Emit]:
         packed = rows.to_arrow()

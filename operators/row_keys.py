@@ -14,9 +14,9 @@ from operators.bounds import BoundDimension, bind
 from operators.dimension_keys import keys_of
 from operators.element_rows import LEFT, RIGHT
 from operators.evaluation import evaluate
-from operators.predicate import Predicate
+from operators.key_ordinals import KeyedRows
+from operators.predicate import Dimension, Predicate
 from operators.step_rows import StepRows
-from operators.windows import Window
 from topology import Batch
 
 Bool = npt.NDArray[np.bool_]
@@ -37,14 +37,17 @@ class RowKeys:
     anything, but keeps its position.
     """
 
-    def __init__(self, predicate: Predicate, windows: tuple[Window, ...]) -> None:
+    def __init__(self, predicate: Predicate) -> None:
         self._predicate = predicate
         self._dimensions = predicate.dimensions
         self._schemas: list[pa.Schema | None] = [None, None]
         self._bound: list[BoundDimension | None] | None = None
 
-    def take(self, step: StepRows) -> StepKeys:
-        """The keys of a step's rows. Cost: O(rows) per dimension, and that of the filters."""
+    def take(self, step: StepRows, keyed: tuple[KeyedRows, KeyedRows] | None) -> StepKeys:
+        """The keys of a step's rows. Cost: O(rows) per dimension, and that of the filters.
+
+        keyed: the ordinals of the rows, where a dimension is made of them.
+        """
         for side in (LEFT, RIGHT):
             batch = step.batches[side]
             if batch is not None and self._schemas[side] is None:
@@ -57,15 +60,18 @@ class RowKeys:
                 else bind(dimension, left.field(dimension.left).type, right.field(dimension.right).type)
                 for dimension in self._dimensions
             ]
-        keys = (self._keys(LEFT, step.batches[LEFT]), self._keys(RIGHT, step.batches[RIGHT]))
-        return StepKeys(keys, (self._intervals(LEFT, keys[LEFT]), self._intervals(RIGHT, keys[RIGHT])))
+        own = (None, None) if keyed is None else keyed
+        keys = (self._keys(LEFT, step.batches[LEFT], own[LEFT]), self._keys(RIGHT, step.batches[RIGHT], own[RIGHT]))
+        return StepKeys(
+            keys, (self._intervals(LEFT, keys[LEFT], own[LEFT]), self._intervals(RIGHT, keys[RIGHT], own[RIGHT]))
+        )
 
-    def _keys(self, side: int, batch: Batch | None) -> tuple[Keys, ...]:
+    def _keys(self, side: int, batch: Batch | None, keyed: KeyedRows | None) -> tuple[Keys, ...]:
         if batch is None:
             return ()
         rows = batch.rows
         keys = [
-            self._made(rows.num_rows)
+            self._made(rows.num_rows, dimension, keyed)
             if dimension.made
             else keys_of(dimension, side, rows.column(dimension.column(side)))
             for dimension in self._dimensions
@@ -84,17 +90,23 @@ class RowKeys:
         passing: Bool = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
         return passing
 
-    def _intervals(self, side: int, keys: tuple[Keys, ...]) -> tuple[Interval, ...]:
+    def _intervals(self, side: int, keys: tuple[Keys, ...], keyed: KeyedRows | None) -> tuple[Interval, ...]:
         if self._bound is None:  # the other side has no rows yet: nothing to meet
             nothing = [(np.full(len(one), 1), np.full(len(one), 0)) for one in keys]
             return tuple(Interval(low, high) for low, high in nothing)
-        return tuple(
-            self._all(one) if bound is None else bound.intervals(side, one)
-            for bound, one in zip(self._bound if keys else (), keys, strict=True)
-        )
+        asked = []
+        for dimension, bound, one in zip(self._dimensions, self._bound, keys, strict=True) if keys else ():
+            if bound is not None:
+                asked.append(bound.intervals(side, one))
+            else:
+                asked.append(self._all(one) if dimension.made == "constant" or keyed is None else keyed.asked)
+        return tuple(asked)
 
     @staticmethod
-    def _made(rows: int) -> Keys:
+    def _made(rows: int, dimension: Dimension, keyed: KeyedRows | None) -> Keys:
+        if dimension.made == "ordinal":
+            assert keyed is not None, "a dimension of ordinals has a window per key"
+            return keyed.ordinals
         return Keys(np.zeros(rows, np.int64))
 
     @staticmethod

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from indexes import Live
 from operators.element_rows import LEFT, RIGHT, Int64, values_of
 from operators.gate import SEQ, TIME
+from operators.key_ordinals import KeyedRows
 from operators.liveness import Liveness, Times, liveness
-from operators.windows import Window
+from operators.windows import CountWindow, Window
 from topology import Batch
 from topology.event_time import event_times
 
@@ -37,6 +38,11 @@ class StepRows:
     expired: tuple[tuple[Int64 | None, Int64 | None], tuple[Int64 | None, Int64 | None]]
 
 
+def is_per_key(window: Window) -> bool:
+    """Whether a window counts the rows of each key by themselves."""
+    return isinstance(window, CountWindow) and window.per_key
+
+
 class WindowBorders:
     """Counts the rows of both sides and keeps their windows.
 
@@ -52,7 +58,8 @@ class WindowBorders:
     ) -> None:
         self._sides = sides
         self._self_join = self_join
-        self._expiring = expiring
+        # rows of windows per key expire one by one, and are listed
+        self._expiring = tuple(each and not is_per_key(sides[side][0]) for side, each in enumerate(expiring))
         self._liveness: list[Liveness | None] = [None, None]
         self._arrived = [0, 0]
         self._live = [0, 0]
@@ -67,8 +74,13 @@ class WindowBorders:
         """The position on each side below which no row that is still to come meets anything."""
         return (self._live[LEFT], self._live[RIGHT])
 
-    def take(self, batches: tuple[Batch | None, Batch | None]) -> StepRows:
-        """Number a step's rows and find what each may meet. Cost: O(rows), and a search per row in a time window."""
+    def take(
+        self, batches: tuple[Batch | None, Batch | None], keyed: tuple[KeyedRows, KeyedRows] | None = None
+    ) -> StepRows:
+        """Number a step's rows and find what each may meet. Cost: O(rows), and a search per row in a time window.
+
+        keyed: what windows per key say of the rows; theirs are not found here.
+        """
         arrived = self.arrived
         left, right = (NO_ROWS if batch is None else values_of(batch.rows.column(SEQ)) for batch in batches)
         seqs = (left, right)
@@ -78,6 +90,9 @@ class WindowBorders:
             [self._first(of, before[side][of], times[side], other=of != side) for of in (LEFT, RIGHT)]
             for side in (LEFT, RIGHT)
         ]
+        for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
+            if keyed is not None and is_per_key(self._sides[other][0]) and found[side][other] is not None:
+                found[side][other] = keyed[side].first
         lives = []
         for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
             first, end = found[side][other], before[side][other]

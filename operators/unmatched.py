@@ -69,6 +69,19 @@ class MatchedRows:
         self._seqs.drop_before(end)
         return positions, at, seqs
 
+    def expire_listed(self, positions: Int64, below: int) -> tuple[Bool, Int64]:
+        """As `expire`, for rows that expire one by one: which of them have no pair, and their sequence numbers.
+
+        below: all rows before this position have been listed. Cost: O(positions + rows forgotten).
+        """
+        at = positions - self.first
+        alone = ~self._matched.values[at]
+        seqs = self._seqs.values[at]
+        self._matched.values[at] = True  # should they be among those at the end, they have come out
+        self._matched.drop_before(below)
+        self._seqs.drop_before(below)
+        return alone, seqs
+
     def expire_all(self) -> tuple[Int64, Int64]:
         """Forget all rows and return those without a pair: positions and sequence numbers."""
         positions = self.first + np.flatnonzero(~self._matched.values)

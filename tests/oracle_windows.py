@@ -93,8 +93,9 @@ def live(
             assert group is not None
             mine = [y for y in range(n) if group.key_of_t is not None and group.keys[y] == group.key_of_t]
             first = first_counted(window, len(mine))
-            # A row of another key, or of none, says nothing about y: it can neither meet it nor make it expire.
-            return [y for y in range(n) if y not in mine or group.positions[y] >= first]
+            # A row of another key says nothing about y: it can neither meet it nor make it expire.
+            keyed = [y for y in range(n) if group.keys[y] is not None]
+            return [y for y in keyed if y not in mine or group.positions[y] >= first]
         case Count():
             first = first_counted(window, n)
             return [y for y in range(n) if y >= first]
