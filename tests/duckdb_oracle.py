@@ -59,7 +59,7 @@ def _units(value: Number | timedelta) -> str:
     return repr(value) if isinstance(value, int) else f"'{value!r}'::DOUBLE"
 
 
-def _live(window: Window, now: str, candidate: str, n: str) -> str:
+def live_sql(window: Window, now: str, candidate: str, n: str) -> str:
     """The condition that row `candidate` is live for row `now`, which has `n` rows before it."""
     if isinstance(window, Count):
         size, slide = window.size, window.slide
@@ -80,7 +80,7 @@ def _live(window: Window, now: str, candidate: str, n: str) -> str:
     return f"{candidate}.ts >= {start} - {remainder} + {slide_sql}"
 
 
-def _merge(con: duckdb.DuckDBPyConnection, sources: Sources, event_time: str | None) -> None:
+def merge_sources(con: duckdb.DuckDBPyConnection, sources: Sources, event_time: str | None) -> None:
     """Table `merged`: every accepted row's stream, source, row number, ts, seq and position."""
     parts: list[str] = []
     for stream, of_stream in sources.items():
@@ -100,12 +100,12 @@ def _merge(con: duckdb.DuckDBPyConnection, sources: Sources, event_time: str | N
     con.execute(
         "CREATE TABLE merged AS SELECT *, "
         "row_number() OVER (PARTITION BY stream ORDER BY seq) - 1 AS pos FROM ("
-        '  SELECT *, row_number() OVER (ORDER BY ts, source, "row") - 1 AS seq FROM ('
+        '  SELECT *, row_number() OVER (ORDER BY ts, source, "row", stream) - 1 AS seq FROM ('
         f"{' UNION ALL '.join(parts)}))"
     )
 
 
-def _side(
+def side_table(
     con: duckdb.DuckDBPyConnection,
     name: str,
     of_stream: dict[str, pa.Table],
@@ -150,9 +150,9 @@ def duckdb_oracle(
     """
     con = duckdb.connect(config={"threads": 2})
     try:
-        _merge(con, sources, event_time)
+        merge_sources(con, sources, event_time)
         sides = [
-            _side(con, name, dict(sources[mine]), (mine, other))
+            side_table(con, name, dict(sources[mine]), (mine, other))
             for name, mine, other in (("l", left[1], right[1]), ("r", right[1], left[1]))
         ]
         matches = " AND ".join(_term(term, sides[0], sides[1]) for term in predicate) or "true"
@@ -164,8 +164,8 @@ def duckdb_oracle(
             wanted = ", ".join(f'{roles[role]}."{column}"' for role, _, column in parts)
         result = con.sql(
             f"SELECT {wanted} FROM l, r WHERE {matches} AND ("
-            f"(l.seq > r.seq AND {_live(windows[1], 'l', 'r', 'l.n')}) OR "
-            f"(r.seq > l.seq AND {_live(windows[0], 'r', 'l', 'r.n')})) "
+            f"(l.seq > r.seq AND {live_sql(windows[1], 'l', 'r', 'l.n')}) OR "
+            f"(r.seq > l.seq AND {live_sql(windows[0], 'r', 'l', 'r.n')})) "
             "ORDER BY greatest(l.seq, r.seq), least(l.seq, r.seq), l.seq DESC"
         ).to_arrow_table()
         return result.rename_columns(names)

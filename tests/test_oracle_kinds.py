@@ -11,11 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from tests import oracle_terms as term
 from tests.comparison import assert_ordered
+from tests.duckdb_kinds import duckdb_kinds
+from tests.key_families import FAMILIES, WIDE_DECIMALS
 from tests.oracle import Comparison, Condition, Count, Expected, Kind, Linear, Time, Unbounded, Window, oracle
 from tests.oracle_order import Late
+from tests.surface import SurfaceCase, surface_cases
 
 LEFT, RIGHT = ("R", "R"), ("S", "S")
 NAN = float("nan")
@@ -348,3 +352,27 @@ def test_values_of_different_types_compare_by_what_they_mean(
 )  # fmt: skip
 def test_arithmetic_is_as_written(one: term.Value, op: term.Op, other: term.Value) -> None:
     assert term.Compare(op, one, other).truth({}, {}) is True
+
+
+# --- another judge --------------------------------------------------------------------------------
+
+_TAME = surface_cases(
+    families=tuple(family for family in FAMILIES if family is not WIDE_DECIMALS),
+    hostile=False,
+    out_of_order=False,
+    event_times=("none", "int64", "float64", "s", "us"),
+    windows_per_key=False,
+    with_where=False,
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(_TAME)
+def test_duckdb_agrees_on_kinds_expiry_and_conditions(case: SurfaceCase) -> None:
+    expected = case.expected()
+    found: list[tuple[int, ...]] = list(expected.triples)
+    if case.kind == "count":
+        matches = expected.table["matches"].to_pylist()
+        found = [(*triple, number) for triple, number in zip(found, matches, strict=True)]
+    left, right = ((role, case.streams[role]) for role in case.roles)
+    assert found == duckdb_kinds(case.sources, left, right, case.on, case.windows, case.event_time, case.kind)

@@ -1,0 +1,92 @@
+"""The whole query surface against the oracle: predicates x types x windows x kinds x orders x engines, sampled.
+
+What is drawn is printed when a test fails, with hypothesis' own blob to replay it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from operators import Engine, HandshakeJoin, IndexJoin, PanJoin, ScaleJoin, SplitJoin, SPOJoin
+from tests.key_families import FAMILIES, Family
+from tests.operators.spelling import join_of
+from tests.oracle import assert_ordered
+from tests.surface import SurfaceCase, surface_cases
+from topology import LocalRuntime, RayRuntime, Runtime
+
+pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
+
+ENGINES: dict[str, Callable[[int], Engine]] = {
+    "SPOJoin": lambda cores: SPOJoin(elements=cores, merge_interval=4),
+    "SPOJoin, decomposed": lambda cores: SPOJoin(elements=cores, mutable="decomposed", merge_interval=3),
+    "ScaleJoin": lambda cores: ScaleJoin(threads=cores),
+    "ScaleJoin, indexed": lambda cores: ScaleJoin(threads=cores, index="auto"),
+    "SplitJoin": lambda cores: SplitJoin(cores=cores),
+    "SplitJoin, indexed": lambda cores: SplitJoin(cores=cores, index="auto"),
+    "PanJoin": lambda cores: PanJoin(workers=cores, subwindow=3),
+    "IndexJoin": lambda cores: IndexJoin(threads=cores),
+    "IndexJoin, chosen": lambda cores: IndexJoin(threads=1, index="auto"),
+    "HandshakeJoin": lambda cores: HandshakeJoin(cores=cores),
+    "HandshakeJoin, original": lambda cores: HandshakeJoin(cores=cores, low_latency=False),
+}
+cores = st.sampled_from([1, 2, 3])
+sampled = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def check(case: SurfaceCase, engine: Engine | None, runtime: Runtime | None = None) -> None:
+    expected = case.expected()
+    actual = join_of(case, engine or "auto").collect(case.inputs(), runtime or LocalRuntime())
+    assert_ordered(case.ordering, actual, expected.table, expected.places)
+
+
+@sampled
+@given(surface_cases())
+def test_what_runs_without_a_named_engine_follows_the_law(case: SurfaceCase) -> None:
+    check(case, None)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@settings(sampled, max_examples=8)
+@given(case=surface_cases(), size=cores)
+def test_every_engine_follows_the_law(name: str, case: SurfaceCase, size: int) -> None:
+    check(case, ENGINES[name](size))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+@settings(sampled, max_examples=10)
+@given(data=st.data(), name=st.sampled_from(list(ENGINES)))
+def test_every_family_of_types_follows_the_law(family: Family, data: st.DataObject, name: str) -> None:
+    check(data.draw(surface_cases(families=(family,))), ENGINES[name](2))
+
+
+@settings(sampled, max_examples=20)
+@given(surface_cases(out_of_order=True, event_times=("int64", "float64", "us")), st.sampled_from(list(ENGINES)))
+def test_rows_out_of_order_take_their_place_on_every_engine(case: SurfaceCase, name: str) -> None:
+    check(case, ENGINES[name](2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENGINES)
+@settings(sampled, max_examples=500)
+@given(case=surface_cases(max_rows=25), size=cores)
+def test_very_many_random_joins(name: str, case: SurfaceCase, size: int) -> None:
+    check(case, ENGINES[name](size))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+@settings(sampled, max_examples=500)
+@given(data=st.data(), name=st.sampled_from(list(ENGINES)))
+def test_very_many_random_joins_of_each_family(family: Family, data: st.DataObject, name: str) -> None:
+    check(data.draw(surface_cases(families=(family,), max_rows=16)), ENGINES[name](2))
+
+
+@pytest.mark.usefixtures("ray_cluster")
+@settings(sampled, max_examples=3)
+@given(case=surface_cases(max_rows=20), name=st.sampled_from(["SPOJoin", "IndexJoin", "SplitJoin"]))
+def test_actors_follow_the_law(case: SurfaceCase, name: str) -> None:
+    check(case, ENGINES[name](2), RayRuntime())
