@@ -94,7 +94,7 @@ def _end_to_end(window: int, batch: int, blocks: int, index: str, threads: int) 
 
 def _element(window: int, batch: int, blocks: int, index: str, threads: int) -> float:
     engine = IndexJoin(index, threads)
-    setting = IndexSetting(index, (False,), (False,), (window, window), 2 * batch)
+    setting = IndexSetting(index, ("band",), (window, window), 2 * batch)
     queue = WorkQueue((False,), engine.task_rows).build(TaskContext("work-queue"))
     element = IndexJoinElement((False,), True, setting, threads).build(TaskContext("index-join"))
     assert isinstance(queue, Task)

@@ -16,6 +16,7 @@ from indexes.catalogue import CATALOGUE, make_index
 from indexes.chained_index import ChainedIndex
 from indexes.choice import Choice, Observed, Query, choose
 from indexes.columns import EVERYWHERE, Interval, Keys, Live, Matches
+from indexes.grid_index import GridIndex
 from indexes.hash_index import HashIndex
 from indexes.im_tree import IMTree
 from indexes.immutable_bplus_tree import ImmutableBPlusTree
@@ -43,6 +44,7 @@ __all__ = [
     "BPlusTree",
     "ChainedIndex",
     "Choice",
+    "GridIndex",
     "HashIndex",
     "IMTree",
     "ImmutableBPlusTree",

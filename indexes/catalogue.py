@@ -9,6 +9,7 @@ from typing import Any
 from indexes.bi_sort import BISort
 from indexes.bplus_tree import BPlusTree
 from indexes.chained_index import ChainedIndex
+from indexes.grid_index import GridIndex
 from indexes.hash_index import HashIndex
 from indexes.im_tree import IMTree
 from indexes.immutable_bplus_tree import ImmutableBPlusTree
@@ -71,6 +72,7 @@ CATALOGUE: Mapping[str, Entry] = {
     "BISort": Entry(lambda at: BISort(at.subwindow, **at.options)),
     "HashIndex": Entry(lambda at: HashIndex(**at.options), bands=False),
     "TieredRuns": Entry(lambda at: TieredRuns(at.dimensions, first_position=at.first_position)),
+    "GridIndex": Entry(lambda at: GridIndex(at.dimensions, first_position=at.first_position), bands=False),
     "RangeTreeWindow": Entry(
         lambda at: RangeTreeWindow(at.dimensions, first_position=at.first_position), bands=False
     ),

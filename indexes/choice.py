@@ -31,6 +31,7 @@ class Query:
 
     equalities: dimensions that ask for a point.
     ranges:     dimensions that ask for an interval or a half-line.
+    bands:      those of `ranges` that ask for an interval with two ends.
     negations:  dimensions that ask for everything but an interval; no index helps with these.
     counting:   only the number of matches is wanted.
     threads:    several threads insert into and probe one index at the same time.
@@ -39,6 +40,7 @@ class Query:
     equalities: int = 0
     ranges: int = 0
     negations: int = 0
+    bands: int = 0
     window: int = 1 << 20
     batch: int = 1024
     counting: bool = False
@@ -97,9 +99,9 @@ def choose(query: Query, observed: Observed | None = None) -> Choice:
     observed = observed or Observed()
     matches = observed.matches if observed.matches is not None else 0.0
     if not query.equalities and not query.ranges:
-        return Choice("LinearScan", "nothing but '!=' is asked, so nearly every row matches and must be visited")
+        return Choice("NestedLoop", "no range is asked for, so nearly every row matches and must be visited")
     if query.window <= FEW_ROWS:
-        return Choice("LinearScan", f"a window of {query.window} rows is compared faster than searched")
+        return Choice("NestedLoop", f"a window of {query.window} rows is compared faster than searched")
     if query.equalities and matches <= DENSE and not query.counting:
         rest = "; the other conditions filter what it finds" if query.ranges or query.negations else ""
         if query.window <= HASHED_ROWS:
@@ -108,6 +110,8 @@ def choose(query: Query, observed: Observed | None = None) -> Choice:
     if query.equalities + query.ranges >= 2:
         if query.counting and query.equalities + query.ranges == 2 and not query.negations:
             return Choice("RangeTreeWindow", "two ranges are counted without visiting the matches")
+        if query.bands >= 2 and not query.counting:
+            return Choice("GridIndex", "two bands are a rectangle, which touches a few cells of a grid")
         if matches >= DENSE:
             return Choice(
                 "RangeTreeWindow", f"about {matches:,.0f} matches per row: its cost follows the size of the answer"

@@ -33,9 +33,11 @@ class RowColumns:
         room = self.mask + 1
         if held > room or held * 8 < room > 16:
             self._resize(max(16, 1 << (2 * held - 1).bit_length() - 1), max(below, 0), first)
-        places = np.arange(first, first + rows) & self.mask
+        begin = first & self.mask
+        until_end = min(rows, self.mask + 1 - begin)
         for d, column in enumerate(columns):
-            self.values[d, places] = column
+            self.values[d, begin : begin + until_end] = column[:until_end]
+            self.values[d, : rows - until_end] = column[until_end:]
 
     def at(self, positions: np.ndarray) -> np.ndarray:
         """The keys at these positions, [column, position]. Cost: O(positions)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -21,19 +22,22 @@ ROWS_OF_A_TIME_WINDOW = 1 << 17
 SAMPLED_KEYS, SAMPLED_PROBES = 512, 64
 
 
+Asked = Literal["point", "band", "range", "nothing"]
+"""What a dimension asks for: one value, an interval with two ends, one with an end at least, or nothing that helps."""
+
+
 @dataclass(frozen=True)
 class IndexSetting:
     """What an engine's cores need to make their indexes.
 
-    name:   an index of the catalogue, or "auto".
-    points: for each dimension whether it asks for one value.
-    rows:   the rows of each side's window, about, that one core stores.
-    batch:  rows that come at once, about.
+    name:  an index of the catalogue, or "auto".
+    asked: what each dimension asks for.
+    rows:  the rows of each side's window, about, that one core stores.
+    batch: rows that come at once, about.
     """
 
     name: str
-    points: tuple[bool, ...]
-    negated: tuple[bool, ...]
+    asked: tuple[Asked, ...]
     rows: tuple[int, int]
     batch: int
 
@@ -44,21 +48,20 @@ class IndexSetting:
         """Check the name and read the rest off the join."""
         if name != AUTO and name not in CATALOGUE:
             raise JoinError(f"{engine}: there is no index called {name!r}; there are {', '.join([AUTO, *CATALOGUE])}")
-        points = tuple(all(one.operator == "=" for one in dimension.comparisons) for dimension in dimensions)
         sizes = [window.rows or ROWS_OF_A_TIME_WINDOW for window in windows]
         left, right = (max(1, -(-size // cores)) for size in sizes)
-        return cls(name, points, tuple(dimension.negated for dimension in dimensions), (left, right), batch)
+        return cls(name, tuple(asked_of(dimension) for dimension in dimensions), (left, right), batch)
 
     def choice(self, side: int, observed: Observed | None = None) -> Choice:
         """The index for one side's rows and why it is taken."""
         if self.name != AUTO:
             return Choice(self.name, "as asked for")
-        kinds = list(zip(self.points, self.negated, strict=True))
         return choose(
             Query(
-                equalities=sum(point and not negated for point, negated in kinds),
-                ranges=sum(not point and not negated for point, negated in kinds),
-                negations=sum(self.negated),
+                equalities=self.asked.count("point"),
+                ranges=self.asked.count("band") + self.asked.count("range"),
+                negations=self.asked.count("nothing"),
+                bands=self.asked.count("band"),
                 window=self.rows[side],
                 batch=self.batch,
             ),
@@ -75,13 +78,13 @@ class IndexSetting:
             self.choice(side, observed).index,
             window=self.rows[side],
             batch=self.batch,
-            dimensions=len(self.points),
+            dimensions=len(self.asked),
             key=self._key(keys, probes),
         )
 
     def _key(self, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> int:
-        """The dimension that leaves the fewest rows; without a sample, a point before a range before all others."""
-        order = sorted(range(len(self.points)), key=lambda d: (self.negated[d], not self.points[d]))
+        """The dimension that leaves the fewest rows; without a sample, the first that asks for the least."""
+        order = sorted(range(len(self.asked)), key=lambda d: get_args(Asked).index(self.asked[d]))
         if probes is None or not len(keys[0]) or not len(probes[0]):
             return order[0]
         shares = []
@@ -91,6 +94,15 @@ class IndexSetting:
             inside = (values >= some.low[:, None]) & (values <= some.high[:, None])
             shares.append(float(np.mean(inside != interval.negated)))
         return min(order, key=lambda d: shares[d])
+
+
+def asked_of(dimension: Dimension) -> Asked:
+    """What a dimension asks for; one that is the same for all rows helps no more than "!=" does."""
+    if dimension.negated or dimension.made == "constant":
+        return "nothing"
+    if dimension.is_point:
+        return "point"
+    return "band" if dimension.is_bounded or dimension.made == "ordinal" else "range"
 
 
 def _first(column: Keys, rows: int) -> Keys:

@@ -8,8 +8,8 @@ from indexes.catalogue import CATALOGUE, make_index
 from indexes.choice import Choice, Observed, Query, choose
 
 CASES = [
-    (Query(negations=1), None, "LinearScan", "!="),
-    (Query(ranges=1, window=100), None, "LinearScan", "100 rows"),
+    (Query(negations=1), None, "NestedLoop", "no range"),
+    (Query(ranges=1, window=100), None, "NestedLoop", "100 rows"),
     (Query(equalities=1, window=1 << 17), None, "HashIndex", "equality"),
     (Query(equalities=1, ranges=1, window=1 << 17), None, "HashIndex", "filter"),
     (Query(equalities=1), None, "LeveledTrees", "too large to hash"),
@@ -17,6 +17,10 @@ CASES = [
     (Query(ranges=2), None, "TieredRuns", "permutation"),
     (Query(ranges=2), Observed(matches=10.0), "TieredRuns", "permutation"),
     (Query(ranges=2), Observed(matches=5600.0), "RangeTreeWindow", "5,600"),
+    (Query(ranges=2, bands=1), None, "TieredRuns", "permutation"),
+    (Query(ranges=2, bands=2), None, "GridIndex", "rectangle"),
+    (Query(ranges=3, bands=2, negations=1), Observed(matches=5600.0), "GridIndex", "rectangle"),
+    (Query(ranges=2, bands=2, counting=True), None, "RangeTreeWindow", "counted"),
     (Query(ranges=2, counting=True), None, "RangeTreeWindow", "counted"),
     (Query(ranges=1, threads=2), None, "PIMTree", "2 threads"),
     (Query(ranges=1, counting=True), None, "BISort", "record"),
