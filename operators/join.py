@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from operators.auto_engine import EngineChoice, choose_engine
 from operators.condition import Condition, by_side, normalise
+from operators.durations import Duration
 from operators.engine import Engine
 from operators.errors import JoinError, PredicateError
+from operators.event_time_settings import bounds_of, check_stream_names, idle_seconds
 from operators.expressions import And, Expression
 from operators.feeding import Feed, Feeding, sources_of
 from operators.gate import DEFAULT_STEP_ROWS
 from operators.interval_join import interval_windows
+from operators.join_arguments import check_event_time, check_inputs, check_launch, check_roles, check_windows
 from operators.join_topology import join_topology
 from operators.kinds import Kind, kind_of
 from operators.orderings import Ordering, ordering_of
@@ -46,6 +49,9 @@ class StreamJoin:
     where:       conditions on one stream alone that its rows must satisfy to appear at all; text or expressions.
     select:      the columns to show, such as ["R.id", "S.id"], or computed ones; None: all of both.
     event_time:  the event-time column, or a mapping of stream to column; None: the number of the row in its source.
+    out_of_order: how much earlier than one before it in its source a row may be: text such as "5 min", a timedelta or a
+                 number in the event time's unit, or a mapping of stream to that. Rows beyond it are late.
+    idle_after:  seconds (or text, or a timedelta) of silence after which a source does not hold the others back.
     using:       the engine; "auto" chooses.
     streams:     the stream of each role, where the roles have names of their own.
     ordering:    "strict" orders results by the later row, then by the earlier; "outer" only by the later row; a number
@@ -61,6 +67,8 @@ class StreamJoin:
     where: str | Expression | None = None
     select: Sequence[str | Expression] | None = None
     event_time: str | Mapping[str, str] | None = None
+    out_of_order: Duration | Mapping[str, Duration] | None = None
+    idle_after: Duration | None = None
     using: Engine | Literal["auto"] = "auto"
     streams: Mapping[str, str] | None = None
     ordering: Ordering | int = "strict"
@@ -75,16 +83,19 @@ class StreamJoin:
             raise JoinError(f"step_rows must be a whole number of 1 or more, not {self.step_rows!r}")
         if not isinstance(self.using, Engine) and self.using != "auto":
             raise JoinError(f"using must be an engine such as SPOJoin(), or 'auto', not {self.using!r}")
+        check_roles(self.left, self.right, self.streams)
         if self.left == self.right:
-            stream = self.stream_of(self.left)
-            self._set("streams", {f"{self.left}1": stream, f"{self.left}2": stream})
-            if isinstance(self.on, str):
-                self._set("on", parse_query(f"SELECT * FROM {self.left} WHERE {self.on}").condition)
-            self._set("right", f"{self.left}2")
-            self._set("left", f"{self.left}1")
+            name, stream = self.left, self.stream_of(self.left)
+            self._set("streams", {f"{name}1": stream, f"{name}2": stream})
+            self._set("left", f"{name}1")
+            self._set("right", f"{name}2")
+            for argument, given in (("on", self.on), ("where", self.where)):
+                if isinstance(given, str):
+                    self._set(argument, parse_condition(given, *self.roles, stream=name))
         for role in self.streams or {}:
             if role not in self.roles:
                 raise JoinError(f"streams names '{role}', which is no role of this join; its roles: {self.roles}")
+        check_event_time(self.event_time, self.stream_names)
         self._set("kind", kind_of(self.kind))
         condition = self._expression("on", self.on)
         where = None if self.where is None else self._expression("where", self.where)
@@ -94,18 +105,14 @@ class StreamJoin:
         self._set("condition", normalise(condition, *self.roles).among(self.wheres))
         if self.window is None:
             self._set("window", self._interval_windows(condition))
-        for window in self.windows:
-            if not isinstance(window, Window):
-                raise JoinError(
-                    f"window must be a CountWindow, a TimeWindow or an UnboundedWindow, or a pair, not {window!r}"
-                )
+        check_windows(self.window)
         if any(is_per_key(window) for window in self.windows):
             self._set("condition", self._per_key(self.condition))
         if self.selection is None:
             self._set("selection", Selection.of(self.roles, self.select, kind_of(self.kind)))
-        for stream in self.event_time if isinstance(self.event_time, Mapping) else ():
-            if stream not in self.stream_names:
-                raise JoinError(f"event_time names '{stream}', which is no stream of this join: {self.stream_names}")
+        check_stream_names(self.stream_names)
+        bounds_of(self.out_of_order, self.event_times)
+        idle_seconds(self.idle_after)
 
     @classmethod
     def from_sql(
@@ -116,6 +123,8 @@ class StreamJoin:
         parameters: Mapping[str, ParameterValue] | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         event_time: str | Mapping[str, str] | None = None,
+        out_of_order: Duration | Mapping[str, Duration] | None = None,
+        idle_after: Duration | None = None,
         using: Engine | Literal["auto"] = "auto",
         ordering: Ordering | int = "strict",
         step_rows: int = DEFAULT_STEP_ROWS,
@@ -135,6 +144,8 @@ class StreamJoin:
             kind=query.kind,
             where=query.where,
             event_time=event_time,
+            out_of_order=out_of_order,
+            idle_after=idle_after,
             using=using,
             streams={query.left: query.left_stream, query.right: query.right_stream},
             ordering=ordering,
@@ -198,9 +209,7 @@ class StreamJoin:
         sources: the physical sources of each stream. A source that is not named here should be announced with
                  `running.open` before others have sent rows of a later time than its first.
         """
-        for stream in sources or {}:
-            if stream not in self.stream_names:
-                raise JoinError(f"sources names '{stream}', which is no stream of this join: {self.stream_names}")
+        check_launch(runtime, sources, self.stream_names)
         assert self.selection is not None
         running = RunningJoin((runtime or LocalRuntime()).launch(self.topology()), self)
         for stream, names in (sources or {}).items():
@@ -212,7 +221,20 @@ class StreamJoin:
 
         inputs: for each stream its rows, or a mapping of source name to rows. A plain table is one source named after
                 its stream. The order of the result is that of event time; see `event_time`.
+
+        Rows that are late or have no event time take no part; a warning in the log counts them by reason.
         """
+        return self._collect(inputs, runtime, with_late=False)[0]
+
+    def collect_with_late(
+        self, inputs: Mapping[str, Rows | Mapping[str, Rows]], runtime: Runtime | None = None
+    ) -> tuple[pa.Table, pa.Table]:
+        """As `collect`; return the results and, with the reason for each, the rows that took no part (see `late`)."""
+        return self._collect(inputs, runtime, with_late=True)
+
+    def _collect(
+        self, inputs: Mapping[str, Rows | Mapping[str, Rows]], runtime: Runtime | None, with_late: bool
+    ) -> tuple[pa.Table, pa.Table]:
         feeds = self._feeds(inputs)
         sources = {stream: [feed.source for feed in feeds if feed.stream == stream] for stream in self.stream_names}
         with self.launch(runtime, sources=sources) as running:
@@ -223,21 +245,23 @@ class StreamJoin:
                 batches = list(running.results())
             feeding.raise_error()
             schema = running.result_schema()
-        return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema)
+            late = pa.Table.from_batches(running.late() if with_late else (), running.late_schema())
+            if not with_late:
+                running.warn_of_late_rows()
+        return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema), late
 
     def _feeds(self, inputs: Mapping[str, Rows | Mapping[str, Rows]]) -> list[Feed]:
-        missing = [stream for stream in self.stream_names if stream not in inputs]
-        unknown = [stream for stream in inputs if stream not in self.stream_names]
-        if missing or unknown:
-            raise JoinError(
-                f"collect takes the rows of {', '.join(repr(name) for name in self.stream_names)}, "
-                f"not of {', '.join(repr(name) for name in inputs) or 'none'}"
-            )
+        check_inputs(inputs, self.stream_names)
         return [feed for stream in self.stream_names for feed in sources_of(stream, inputs[stream])]
 
     def stream_of(self, role: str) -> str:
         """The stream of a role."""
         return (self.streams or {}).get(role, role)
+
+    @property
+    def event_times(self) -> dict[str, str | None]:
+        """The event-time column of each stream; None where the row number is the time."""
+        return {stream: self.event_time_of(stream) for stream in self.stream_names}
 
     def event_time_of(self, stream: str) -> str | None:
         """The event-time column of a stream; None where the row number is the time."""

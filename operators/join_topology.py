@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from operators.branch_builder import BranchBuilder
 from operators.collector import Collector
 from operators.condition import columns_in
+from operators.durations import Duration
 from operators.element_rows import SIDES
 from operators.engine import ROUTER, ElementPlan, Engine
+from operators.event_time_settings import RESULTS, BoundCheck, bounds_of, idle_seconds
 from operators.gate import Gate
+from operators.late_rows import LATE, LATE_STREAM
 from operators.orderings import ordering_of
 from operators.pair_check import PairCheck
 from operators.payload_plan import PayloadPlan
@@ -29,7 +35,7 @@ def join_topology(join: StreamJoin) -> Topology:
     builder = TopologyBuilder(f"{join.left} join {join.right}")
     engines = [choice.engine for choice in join.engines]
     _add_inputs(builder, join)
-    gate = builder.bolt(engines[0].gate, Gate(_event_times(join), join.step_rows))
+    gate = builder.bolt(engines[0].gate, Gate(tuple(join.event_times.items()), join.step_rows, tuple(_bounds(join))))
     for stream in join.stream_names:
         gate.global_grouping(stream)
     checks = tuple(PairCheck(branch) for branch in join.condition.branches)
@@ -45,7 +51,8 @@ def join_topology(join: StreamJoin) -> Topology:
     for elements in answering:
         for element in elements:
             collector.global_grouping(element, "matches.left").global_grouping(element, "matches.right")
-    builder.sink("results").global_grouping(engines[0].collector)
+    builder.sink(RESULTS).global_grouping(engines[0].collector)
+    builder.sink(LATE, aside=True).global_grouping(engines[0].gate, LATE_STREAM)
     return builder.build()
 
 
@@ -58,8 +65,13 @@ def _add_inputs(builder: TopologyBuilder, join: StreamJoin) -> None:
         columns.append(tuple(dict.fromkeys([*join.condition.columns(side), *named])))
     streams = tuple(join.stream_of(role) for role in join.roles)
     for stream in join.stream_names:
+        check: Callable[[pa.Schema], None]
         check = StreamCheck(stream, join.condition, join.selection, streams, (columns[LEFT], columns[RIGHT]))
-        builder.input(stream, Input(event_time=join.event_time_of(stream), check=check))
+        column, bound = join.event_time_of(stream), dict(_bounds(join)).get(stream)
+        if column is not None and bound is not None:
+            check = BoundCheck(stream, column, bound, check)
+        described = Input(None, column, check, disordered=bound is not None, idle_after=idle_seconds(join.idle_after))
+        builder.input(stream, described)
 
 
 def _add_branch(
@@ -85,5 +97,5 @@ def _side(join: StreamJoin, side: int, engine: Engine) -> JoinSide:
     return JoinSide(role, stream, join.event_time_of(stream), window, engine.merge_policy(window))
 
 
-def _event_times(join: StreamJoin) -> tuple[tuple[str, str | None], ...]:
-    return tuple((stream, join.event_time_of(stream)) for stream in join.stream_names)
+def _bounds(join: StreamJoin) -> Iterable[tuple[str, Duration]]:
+    return bounds_of(join.out_of_order, join.event_times).items()

@@ -9,10 +9,12 @@ import pyarrow as pa
 
 from operators.condition_types import check_condition
 from operators.errors import PredicateError, WindowError
+from operators.late_rows import LATE, Reason, late_schema
 from operators.liveness import liveness
 from operators.predicate import LEFT, RIGHT
 from topology import Endpoint, Metrics, RunningTopology, SchemaError
 from topology.input_guard import InputGuard
+from topology.running import log
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin
@@ -36,6 +38,32 @@ class RunningJoin(RunningTopology):
         assert self.join.selection is not None
         left, right = (self._schemas.get(self._stream(side)) for side in (LEFT, RIGHT))
         return self.join.selection.result_schema((left, right))
+
+    def late(self, timeout: float | None = None) -> Iterator[pa.RecordBatch]:
+        """Iterate over the rows that take no part in the join: stream, source, offset, event_time, reason.
+
+        They come as the gate meets them: of each source in the order of offsets. Nobody has to read them: what is
+        unread waits, on disk beyond a bound, and is dropped when the join is stopped. `timeout`: as for `results`.
+        """
+        return self.results(LATE, timeout)
+
+    def late_schema(self) -> pa.Schema:
+        """The columns of `late`; event_time has type null while no stream has sent anything."""
+        kinds = [self._event_time_type(stream, schema) for stream, schema in self._schemas.items()]
+        return late_schema(kinds[0] if kinds else pa.null())
+
+    def sink_schema(self, sink: str) -> pa.Schema:
+        """The columns of the results or of `late`."""
+        return self.late_schema() if sink == LATE else self.result_schema()
+
+    def warn_of_late_rows(self) -> None:
+        """Say in the log how many rows took no part so far, and why; nothing if there are none."""
+        metrics = self.metrics()
+        counts = {reason.text: int(metrics.total(reason.metric)) for reason in Reason}
+        total = sum(counts.values())
+        if total:
+            shown = ", ".join(f"{count} {text}" for text, count in counts.items() if count)
+            log.warning("%d rows take no part in the join: %s; collect_with_late() or late() shows them", total, shown)
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         """Fix the schema of a stream before its rows come; raises `SchemaError` if the join cannot use it."""
@@ -71,6 +99,10 @@ class RunningJoin(RunningTopology):
 
     def _results(self, sink: str, timeout: float | None) -> Iterator[pa.RecordBatch]:
         return self._running.results(sink, timeout)
+
+    def _event_time_type(self, stream: str, schema: pa.Schema) -> pa.DataType:
+        column = self.join.event_time_of(stream)
+        return pa.int64() if column is None else schema.field(column).type
 
     def _stream(self, side: int) -> str:
         role = self.join.roles[side]
