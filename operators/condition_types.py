@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from operators.bounds import bind
 from operators.condition import Condition
+from operators.errors import PredicateError
 from operators.evaluation import type_of
 from operators.expressions import Column, Expression
 
@@ -26,4 +27,9 @@ def check_condition(
                 bind(dimension, left, right)
     for expression in (condition.written, *wheres):
         if expression is not None:
-            type_of(expression, column_type)
+            found = type_of(expression, column_type)
+            if not pa.types.is_boolean(found):
+                raise PredicateError(
+                    f"`{expression!r}` is {found}, not a condition: compare it with something, "
+                    "or use a column of booleans"
+                )

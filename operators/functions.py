@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 from operators.constants import identifier
+from operators.errors import PredicateError
 from operators.expressions import Call, Expression, as_expression
 
 
@@ -49,6 +50,19 @@ def function(compute: Callable[..., Any], name: str | None = None) -> Function:
     name:    how it is shown and, in SQL text, called; the function's own name by default.
     """
     if not callable(compute):
-        raise TypeError(f"function() takes a Python function over Arrow arrays, not {compute!r}")
-    own = getattr(compute, "__name__", type(compute).__name__)
-    return Function(compute, name or ("condition" if own == "<lambda>" else own))
+        raise PredicateError(f"function() takes a Python function over Arrow arrays, not {compute!r}")
+    if isinstance(compute, Function):
+        return compute if name is None else Function(compute.compute, name)
+    where = getattr(compute, "__qualname__", "")
+    if "<" in where:
+        kind = (
+            "a lambda"
+            if where.endswith("<lambda>")
+            else f"{compute.__name__}, which is defined inside another function,"
+        )
+        raise PredicateError(
+            f"{kind} cannot be found by the other processes that a join may run in: "
+            "define the condition with def at the top of a module"
+        )
+    own: str = getattr(compute, "__name__", type(compute).__name__)
+    return Function(compute, name or own)

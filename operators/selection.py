@@ -99,6 +99,9 @@ class Selection:
             items = (*items, CountItem())
         for item in items:
             self._check(item)
+        if sum(isinstance(item, CountItem) for item in items) > 1:
+            raise JoinError("select: the number of matches is selected twice: select COUNT(*) once")
+        check_names([_name(item) for item in items if not (isinstance(item, SelectItem) and item.column == "*")])
         object.__setattr__(self, "items", items)
 
     @classmethod
@@ -169,10 +172,7 @@ class Selection:
         if self.counted is not None:
             fields.append((self.counted.place, pa.field(self.counted.name, pa.int64())))
         ordered = [field for _, field in sorted(fields, key=lambda entry: entry[0])]
-        names = [field.name for field in ordered]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise JoinError(f"select: '{twice[0]}' would appear twice in the results: name each column once")
+        check_names([field.name for field in ordered])
         return pa.schema(ordered)
 
     def _type(self, computed: Computed, schemas: tuple[pa.Schema | None, pa.Schema | None]) -> pa.DataType:
@@ -207,6 +207,20 @@ class Selection:
                 f"select: {shown} belongs to '{right}', of which kind='{self.kind}' shows no row: "
                 f"select columns of '{left}'" + (", or ask for kind='inner'" if self.kind == Kind.SEMI else "")
             )
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse two result columns of one name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise JoinError(
+            f"select: '{twice}' would appear twice in the results: select it once, or give it another name "
+            "(AS in SQL, .alias(..) in Python)"
+        )
+
+
+def _name(item: Item) -> str:
+    return item.name or f"{item.role}.{item.column}" if isinstance(item, SelectItem) else item.name
 
 
 def _item(roles: tuple[str, str], given: object) -> Item:

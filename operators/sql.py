@@ -60,10 +60,16 @@ class ParsedQuery:
     windows: tuple[Window, Window] | None
 
 
-def parse_condition(text: str, left: str, right: str, functions: Functions | None = None) -> Expression:
-    """The condition in ``text`` between the streams (or roles) ``left`` and ``right``."""
-    tree = parse_text(text, text, "a condition")
-    return ConditionReader(text, left, right, functions).condition(tree)
+def parse_condition(
+    text: str, left: str, right: str, functions: Functions | None = None, *, stream: str | None = None
+) -> Expression:
+    """The condition in ``text`` between the streams (or roles) ``left`` and ``right``.
+
+    stream: in a self-join without roles of its own, the name by which the text may call it, as in the papers' dialect.
+    """
+    tree = parse_text(text, text, f"a condition such as {left}.a < {right}.b")
+    resolve = None if stream is None else _PaperDialect(text, (left, right), stream).column
+    return ConditionReader(text, left, right, functions, resolve).condition(tree)
 
 
 def parse_query(
@@ -78,6 +84,8 @@ def parse_query(
     parameters fill the names in its WINDOW clause, functions are the conditions of the user's own that it may call.
     ``read_window=False`` leaves the WINDOW clause unread: something else takes its place.
     """
+    if not isinstance(text, str):
+        raise QueryError(f"a query is SQL text, not {text!r}")
     body, written = cut_window(text, parameters or {}, read_window)
     tree = parse_text(body, text, "a SELECT")
     if not isinstance(tree, exp.Select):

@@ -27,6 +27,7 @@ from operators.expressions import (
     Or,
     one_of,
 )
+from operators.functions import function
 from operators.sql_literals import literal
 from operators.sql_text import error_at, match_name, qualifier_of
 
@@ -54,7 +55,7 @@ class ConditionReader:
     ) -> None:
         self.text = text
         self.roles = (left, right)
-        self.functions = functions or {}
+        self.functions = check_functions(functions)
         self.resolve = resolve or self.column
 
     def error(self, node: exp.Expression, message: str) -> QueryError:
@@ -129,10 +130,10 @@ class ConditionReader:
             given = f"the query was given {', '.join(self.functions)}" if self.functions else "none is built in but ABS"
             raise self.error(
                 node,
-                f"{name} is not a function of this query ({given}): pass functions={{'{name}': f}}, where f takes "
-                "Arrow arrays and returns one boolean per row",
+                f"{name} is not a function of this query ({given}): pass functions={{'{name}': f}} to "
+                "StreamJoin.from_sql, where f takes Arrow arrays and returns one boolean per row",
             )
-        return Call(self.functions[known], tuple(map(self.expression, node.expressions)), known)
+        return Call(function(self.functions[known], known), tuple(map(self.expression, node.expressions)), known)
 
     def column(self, node: exp.Column) -> Column:
         qualifier = qualifier_of(node)
@@ -150,6 +151,18 @@ class ConditionReader:
                 f"there is no stream {qualifier} in this join: its sides are {left} and {right}",
             )
         return Column(role, node.name)
+
+
+def check_functions(functions: object) -> Functions:
+    """Refuse what is no mapping of names to functions."""
+    if functions is None:
+        return {}
+    if not isinstance(functions, Mapping):
+        raise PredicateError(f"functions must map names to functions, such as {{'near': near}}, not {functions!r}")
+    for name, compute in functions.items():
+        if not isinstance(name, str) or not callable(compute):
+            raise PredicateError(f"functions: {name!r} must name a function over Arrow arrays, not {compute!r}")
+    return functions
 
 
 def _quoting(node: exp.Column) -> str:

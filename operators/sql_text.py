@@ -12,6 +12,11 @@ from sqlglot.errors import SqlglotError
 
 from operators.errors import QueryError, at_place
 
+_SYMBOLS = {
+    "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!=", "ADD": "+", "SUB": "-", "MUL": "*",
+    "DIV": "/", "AND": "AND", "OR": "OR", "NOT": "NOT", "BETWEEN": "BETWEEN", "IN": "IN",
+}  # fmt: skip
+
 
 class InterlaceDialect(Dialect):
     """Standard SQL in which names may also be quoted as in Spark, with backticks."""
@@ -39,7 +44,8 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
         message = details[0].get("description") or str(error)
         missing = re.search(r"missing for <class '[\w.]*\.(\w+)'>", message)
         if missing:  # sqlglot's own words name its classes
-            message = f"something is missing in {missing[1].upper()}"
+            symbol = _SYMBOLS.get(missing[1].upper())
+            message = f"something is missing beside {symbol}" if symbol else f"{missing[1].upper()} is not complete"
         line, column = details[0].get("line"), details[0].get("col")
         offset = None
         if line and column:
@@ -47,6 +53,8 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
             offset = min(starts[line - 1] + column - 1, len(text))
         raise at_place(f"the text cannot be read: {message}", text, offset) from None
     found = [tree for tree in trees if tree is not None]
+    if not found:
+        raise QueryError(f"the text is empty: write {what}")
     if len(found) != 1 or isinstance(found[0], exp.Block):
         raise QueryError(f"write {what}, and one only: {text!r}")
     return found[0]

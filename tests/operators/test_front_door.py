@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pyarrow as pa
 import pytest
 
 from operators import (
     CountWindow,
-    JoinError,
-    PredicateError,
-    SPOJoin,
     StreamJoin,
-    TimeWindow,
-    WindowError,
     col,
     stream,
 )
@@ -42,61 +36,6 @@ def pairs(table: pa.Table) -> set[tuple[int, int]]:
 
 
 GOOD = {(1, 7), (1, 8), (2, 8)}
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: join(on="R.x < T.x"), PredicateError, "T"),
-        (lambda: join(on="R.x <"), PredicateError, "line 1"),
-        (lambda: join(on="R.x < S.x OR R.x > S.x"), PredicateError, "OR"),
-        (lambda: join(on=17), PredicateError, "SQL text or a column expression, not 17"),
-        (lambda: join(window=10), JoinError, "CountWindow or a TimeWindow"),
-        (lambda: join(window=CountWindow(0)), WindowError, "1 or more"),
-        (lambda: join(select=["id"]), JoinError, "must start with 'R.' or 'S.'"),
-        (lambda: join(select=[]), JoinError, "list of columns"),
-        (lambda: join(select="R.id"), JoinError, "list of columns"),
-        (lambda: join(using="fastest"), JoinError, "an engine such as SPOJoin"),
-        (lambda: join(ordering="random"), JoinError, "'strict', 'outer', 'none' or a whole number"),
-        (lambda: join(step_rows=0), JoinError, "step_rows must be a whole number"),
-        (lambda: join(streams={"T": "trips"}), JoinError, "no role of this join"),
-        (lambda: join(event_time={"T": "ts"}), JoinError, "no stream of this join"),
-        (lambda: SPOJoin(elements=0), JoinError, "elements must be a whole number of 1 or more"),
-        (lambda: SPOJoin(mutable="liquid"), JoinError, "'fused' or 'decomposed'"),  # type: ignore[arg-type]
-        (lambda: StreamJoin.from_sql("SELECT * FROM R, S WHERE R.x < S.x"), JoinError, "no WINDOW clause"),
-        (lambda: join().collect({"R": R}), JoinError, "takes the rows of 'R', 'S'"),
-        (lambda: join().collect({"R": R, "S": S, "T": S}), JoinError, "takes the rows of 'R', 'S'"),
-        (lambda: join().collect({"R": R, "S": 5}), JoinError, "not int"),
-        (lambda: join().collect({"R": R, "S": {5: S}}), JoinError, "a source needs a name"),
-        (lambda: join().collect({"R": R, "S": S.drop_columns(["x"])}), SchemaError, "'x' is missing"),
-        (lambda: join().collect({"R": R, "S": S.drop_columns(["ts"])}), SchemaError, "'ts' is missing"),
-        (lambda: join(select=["R.id", "S.no"]).collect({"R": R, "S": S}), SchemaError, "'no' is missing"),
-        (
-            lambda: join().collect({"R": R, "S": S.set_column(1, "x", pa.array(["a", "b", "c"]))}),
-            SchemaError,
-            "string",
-        ),
-        (
-            lambda: join().collect({"R": R, "S": S.set_column(2, "ts", pa.array([1.0, 2.0, 3.0]))}),
-            SchemaError,
-            "event times of different types",
-        ),
-        (
-            lambda: join(window=TimeWindow(timedelta(seconds=1))).collect({"R": R, "S": S}),
-            SchemaError,
-            "give the size as a number",
-        ),
-        (
-            lambda: join().collect({"R": R, "S": S.set_column(2, "ts", pa.array([3, 2, 1]))}),
-            OutOfOrderError,
-            "goes backwards at row 1",
-        ),
-        (lambda: join().launch(sources={"T": ["a"]}), JoinError, "no stream of this join"),
-    ],
-)
-def test_a_mistake_gets_a_clear_error(make: Callable[[], object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make()
 
 
 def test_what_is_refused_changes_nothing() -> None:

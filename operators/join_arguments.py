@@ -1,0 +1,73 @@
+"""What a user may give to a join besides its condition; each check names the argument and says what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from operators.errors import JoinError
+from operators.windows import Window
+from topology import Runtime
+
+
+def check_roles(left: object, right: object, streams: object) -> None:
+    """Refuse what cannot name a side or a stream."""
+    for name, role in (("left", left), ("right", right)):
+        if not isinstance(role, str) or not role:
+            raise JoinError(f"{name} must be the name of a stream, not {role!r}")
+    if streams is None:
+        return
+    if not isinstance(streams, Mapping) or not all(isinstance(stream, str) and stream for stream in streams.values()):
+        raise JoinError(f"streams must say which stream each role is, such as {{'a': 'trips'}}, not {streams!r}")
+
+
+def check_windows(given: object) -> None:
+    """Refuse what is neither a window nor a pair of them."""
+    windows = given if isinstance(given, tuple) else (given, given)
+    wrong = next((window for window in windows if not isinstance(window, Window)), None)
+    if wrong is not None or len(windows) != 2:
+        what = "a CountWindow, a TimeWindow or an UnboundedWindow"
+        raise JoinError(f"window must be {what}, or a pair of them for left and right, not {given!r}")
+
+
+def check_event_time(event_time: object, streams: tuple[str, ...]) -> None:
+    """Refuse what names no column, or a column of no stream."""
+    if isinstance(event_time, Mapping):
+        for stream, column in event_time.items():
+            if stream not in streams:
+                raise JoinError(f"event_time names '{stream}', which is no stream of this join: {_listed(streams)}")
+            if not isinstance(column, str) or not column:
+                raise JoinError(f"event_time of '{stream}' must be the name of a column, not {column!r}")
+        missing = next((stream for stream in streams if stream not in event_time), None)
+        if missing is not None and event_time:
+            raise JoinError(f"event_time says nothing of '{missing}': name a column for each of {_listed(streams)}")
+    elif event_time is not None and (not isinstance(event_time, str) or not event_time):
+        raise JoinError(
+            f"event_time must be the name of a column, or a mapping of stream to column, not {event_time!r}"
+        )
+
+
+def check_launch(runtime: object, sources: object, streams: tuple[str, ...]) -> None:
+    """Refuse what is no runtime, and sources of no stream."""
+    if runtime is not None and not isinstance(runtime, Runtime):
+        raise JoinError(f"runtime must be LocalRuntime(), RayRuntime() or another Runtime, not {runtime!r}")
+    if sources is not None and not isinstance(sources, Mapping):
+        raise JoinError(f"sources must map each stream to the names of its sources, not {sources!r}")
+    for stream, names in (sources or {}).items():
+        if stream not in streams:
+            raise JoinError(f"sources names '{stream}', which is no stream of this join: {_listed(streams)}")
+        if isinstance(names, str):
+            raise JoinError(f"sources of '{stream}' must be a list of names such as ['{names}'], not {names!r}")
+
+
+def check_inputs(inputs: object, streams: tuple[str, ...]) -> None:
+    """Refuse inputs that are not the rows of exactly these streams."""
+    takes = f"collect takes the rows of {_listed(streams)}"
+    if not isinstance(inputs, Mapping):
+        shown = ", ".join(f"'{stream}': .." for stream in streams)
+        raise JoinError(f"{takes} by name, as {{{shown}}}, not {type(inputs).__name__}")
+    if set(inputs) != set(streams):
+        raise JoinError(f"{takes}, not of {_listed(tuple(inputs)) or 'none'}")
+
+
+def _listed(names: tuple[object, ...]) -> str:
+    return ", ".join(repr(name) for name in names)
