@@ -109,7 +109,7 @@ def normalise(condition: Expression, left: str, right: str) -> Condition:
     reader = _Reader(left, right)
     if not isinstance(condition, Expression):
         raise PredicateError(f"{condition!r} is not a condition: write {reader.comparisons.example}")
-    alternatives = reader.expand(list(_conjuncts(reader.without_not(condition))))
+    alternatives = reader.expand(list(conjuncts(reader.without_not(condition))))
     branches: list[Predicate] = []
     for number, parts in enumerate(alternatives):
         own = {id(part) for part in parts}
@@ -146,7 +146,7 @@ def sides_of(expression: Expression, roles: tuple[str, str]) -> set[int]:
 def by_side(condition: Expression, roles: tuple[str, str]) -> tuple[Expression | None, Expression | None]:
     """The conditions of a conjunction, each of one stream alone, for each side; None where there is none."""
     found: tuple[list[Expression], list[Expression]] = ([], [])
-    for part in _conjuncts(_Reader(*roles).without_not(condition)):
+    for part in conjuncts(_Reader(*roles).without_not(condition)):
         sides = sides_of(part, roles)
         if len(sides) != 1:
             raise PredicateError(
@@ -229,7 +229,7 @@ class _Reader:
         if not choices or self.is_selective(parts):
             return [parts]
         for choice in choices:
-            alternatives = [list(_conjuncts(each)) for each in _disjuncts(choice)]
+            alternatives = [list(conjuncts(each)) for each in _disjuncts(choice)]
             if not all(any(self.is_searchable(part) for part in each) for each in alternatives):
                 continue
             others = [part for part in parts if part is not choice]
@@ -249,7 +249,7 @@ class _Reader:
     def is_searchable(self, part: Expression) -> bool:
         """Whether it narrows a search: by an interval, by the rows of one side, or in each of its alternatives."""
         if isinstance(part, Or) and len(sides_of(part, self.roles)) == 2:
-            return all(any(self.is_searchable(one) for one in _conjuncts(each)) for each in _disjuncts(part))
+            return all(any(self.is_searchable(one) for one in conjuncts(each)) for each in _disjuncts(part))
         if len(sides_of(part, self.roles)) == 1:
             return True
         try:
@@ -285,10 +285,11 @@ class _Reader:
         )
 
 
-def _conjuncts(condition: Expression) -> Iterator[Expression]:
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The parts of a conjunction."""
     if isinstance(condition, And):
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
+        yield from conjuncts(condition.left)
+        yield from conjuncts(condition.right)
     else:
         yield condition
 

@@ -14,6 +14,7 @@ from operators.durations import Duration
 from operators.engine import Engine
 from operators.errors import JoinError, PredicateError
 from operators.event_time_settings import bounds_of, check_stream_names, idle_seconds
+from operators.explanation import Explanation, explain
 from operators.expressions import And, Expression
 from operators.feeding import Feed, Feeding, sources_of
 from operators.gate import DEFAULT_STEP_ROWS
@@ -29,7 +30,7 @@ from operators.sql import parse_condition, parse_query
 from operators.sql_window import ParameterValue
 from operators.step_rows import is_per_key
 from operators.windows import Window
-from topology import LocalRuntime, Runtime, Topology
+from topology import LocalRuntime, Metrics, Runtime, Topology
 from topology.plan import Plan
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
@@ -76,6 +77,8 @@ class StreamJoin:
     selection: Selection | None = field(default=None, repr=False)
     condition: Condition = field(init=False, repr=False)
     wheres: tuple[Expression | None, Expression | None] = field(init=False, repr=False, compare=False)
+    last_metrics: Metrics | None = field(init=False, repr=False, compare=False, default=None)
+    last_schemas: Mapping[str, pa.Schema] | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         self._set("ordering", ordering_of(self.ordering))
@@ -201,6 +204,13 @@ class StreamJoin:
         """What would run, without running it."""
         return self.topology().plan()
 
+    def explain(self, schemas: Mapping[str, pa.Schema] | None = None) -> Explanation:
+        """What runs and why; after `collect` also what was observed. A running join has an `explain` of its own.
+
+        schemas: those of the streams, for a better estimate of the state.
+        """
+        return explain(self, schemas or self.last_schemas, self.last_metrics)
+
     def launch(
         self, runtime: Runtime | None = None, *, sources: Mapping[str, Sequence[str]] | None = None
     ) -> RunningJoin:
@@ -248,6 +258,8 @@ class StreamJoin:
             late = pa.Table.from_batches(running.late() if with_late else (), running.late_schema())
             if not with_late:
                 running.warn_of_late_rows()
+            self._set("last_metrics", running.metrics())
+            self._set("last_schemas", running.schemas)
         return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema), late
 
     def _feeds(self, inputs: Mapping[str, Rows | Mapping[str, Rows]]) -> list[Feed]:

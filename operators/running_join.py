@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from operators.condition_types import check_condition
 from operators.errors import PredicateError, WindowError
+from operators.explanation import Explanation, explain
 from operators.late_rows import LATE, Reason, late_schema
 from operators.liveness import liveness
 from operators.predicate import LEFT, RIGHT
@@ -32,6 +33,15 @@ class RunningJoin(RunningTopology):
         self.join = join
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
+
+    @property
+    def schemas(self) -> dict[str, pa.Schema]:
+        """The schemas of the streams that have sent rows or been pinned."""
+        return dict(self._schemas)
+
+    def explain(self) -> Explanation:
+        """What runs and why, and what has been observed so far."""
+        return explain(self.join, self._schemas, self.metrics())
 
     def result_schema(self) -> pa.Schema:
         """The columns of the results; those of a stream that has sent nothing yet have type null."""

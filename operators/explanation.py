@@ -1,0 +1,186 @@
+"""What a join will do and why, and after a run what it did: as text for a terminal, as a table for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from operators.condition import conjuncts
+from operators.element_rows import LEFT, RIGHT, SIDES
+from operators.errors import PredicateError
+from operators.pair_check import PairCheck
+from operators.payload_plan import PayloadPlan
+from operators.predicate import ComparisonReader, Predicate
+from operators.windows import Window
+from topology import Metrics
+from topology.plan import Plan
+
+if TYPE_CHECKING:
+    from operators.join import StreamJoin
+
+BYTES_OF_A_KEY = 24
+"""About what an index holds for each key: the key, its position, and room for both to be in order."""
+
+VARIABLE_BYTES = 32
+"""Assumed of a value whose type has no fixed width."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Sections of lines, and the graph. `print` it, or let a notebook show it."""
+
+    title: str
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+    plan: Plan
+
+    def __str__(self) -> str:
+        lines = [self.title]
+        for name, content in self.sections:
+            lines += [f"  {name if number == 0 else '':<11}{line}" for number, line in enumerate(content)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{'<br>'.join(map(escape, content))}</td></tr>"
+            for name, content in self.sections
+        )
+        return f"<b>{escape(self.title)}</b><table>{rows}</table>{self.plan.svg()}"
+
+
+def explain(
+    join: StreamJoin, schemas: Mapping[str, pa.Schema] | None = None, observed: Metrics | None = None
+) -> Explanation:
+    """Explain a join.
+
+    schemas:  those of the streams, where they are known: the estimate of the state then includes the payload.
+    observed: the metrics of a run.
+    """
+    plan = join.plan()
+    sections: list[tuple[str, tuple[str, ...]]] = [("condition", (str(join.condition.written),))]
+    for number, branch in enumerate(join.condition.branches):
+        name = "search" if len(join.condition.branches) == 1 else f"search {number + 1}"
+        sections.append((name, tuple(_search(branch, join.roles))))
+        sections.append(("engine" if not number else "", (str(join.engines[number]),)))
+    windows = [f"{role}: {window!r}" for role, window in zip(join.roles, join.windows, strict=True)]
+    sections += [
+        ("windows", tuple(windows)),
+        ("state", tuple(_state(join, schemas or {}))),
+        ("elements", tuple(_elements(plan))),
+    ]
+    if observed is not None:
+        sections.append(("observed", tuple(_observed(join, observed))))
+    kind = "" if str(join.kind) == "inner" else f"{join.kind} "
+    title = f"{kind}join of {join.roles[LEFT]} and {join.roles[RIGHT]}, order: {join.ordering}"
+    return Explanation(title, tuple(sections), plan)
+
+
+def _search(branch: Predicate, roles: tuple[str, str]) -> Iterator[str]:
+    """What is looked for by keys, what is tested per row and per pair, each with its reason."""
+    searched = [dimension for dimension in branch.dimensions if not dimension.made]
+    if not searched:
+        yield "every live row: no comparison of a column of each stream leads to fewer"
+    for dimension in searched:
+        how = "leads to one value" if dimension.is_point else "leads to a range"
+        if dimension.negated:
+            how = "leaves nearly everything: compared on what the others find"
+        yield f"{dimension}: by keys, {how}"
+    if any(dimension.made == "ordinal" for dimension in branch.dimensions):
+        yield "the last rows of each key: by their numbers, as one more key"
+    if len(searched) > 2:
+        yield "which of these an index is ordered by is decided with the first rows, by the fewest rows left"
+    for role, condition in zip(roles, branch.filters, strict=True):
+        if condition is not None:
+            yield f"{condition!r}: once per row of {role}, before it is stored or searched with"
+    reader = ComparisonReader(*roles)
+    for part in [] if branch.residual is None else conjuncts(branch.residual):
+        try:
+            reader.read(part)
+            reason = "on the pairs found"
+        except PredicateError as error:
+            reason = f"on the pairs found, since {error}"
+        yield f"{part!r}: {reason}"
+    for expression in branch.excluded:
+        yield f"without the pairs found before: NOT ({expression!r})"
+
+
+def _state(join: StreamJoin, schemas: Mapping[str, pa.Schema]) -> Iterator[str]:
+    assert join.selection is not None
+    checks = tuple(PairCheck(branch) for branch in join.condition.branches)
+    payload = PayloadPlan(join.selection, join.selection.kind, checks)
+    keys = BYTES_OF_A_KEY * sum(len(branch.dimensions) for branch in join.condition.branches)
+    total: int | None = 0
+    for side in (LEFT, RIGHT):
+        schema = schemas.get(join.stream_of(join.roles[side]))
+        width = keys
+        shown = f"about {keys} bytes a row for keys"
+        if schema is not None:
+            width += sum(_width(schema.field(name).type) for name in payload.columns(side, schema))
+            shown = f"about {width} bytes a row"
+        else:
+            shown += ", and the columns that results show"
+        rows = join.windows[side].rows
+        total = None if rows is None or total is None or schema is None else total + rows * width
+        yield f"{join.roles[side]}: {_held(join.windows[side])}, {shown}"
+    if total is not None:
+        yield f"together about {_bytes(total)}"
+
+
+def _held(window: Window) -> str:
+    if window.rows is not None:
+        return f"up to {window.rows:,} rows"
+    return {
+        "CountWindow": "for each key its last rows, and what came after the oldest of them",
+        "TimeWindow": "the rows of the window's length of time",
+    }.get(type(window).__name__, "all rows that ever come: it grows without bound")
+
+
+def _width(kind: pa.DataType) -> int:
+    try:
+        return max(1, kind.bit_width // 8)
+    except ValueError:
+        return VARIABLE_BYTES
+
+
+def _elements(plan: Plan) -> Iterator[str]:
+    """Each component with its tasks, its settings, and whom it listens to."""
+    for node in plan.nodes:
+        feeders = list(dict.fromkeys(edge.producer for edge in plan.edges if edge.consumer == node.name))
+        tasks = f" x{node.parallelism}" if node.parallelism > 1 else ""
+        fed = f" <- {', '.join(feeders)}" if feeders else ""
+        note = f"  ({node.component.note})" if node.component.note else ""
+        yield f"{node.name}{tasks}{fed}{note}"
+
+
+def _observed(join: StreamJoin, metrics: Metrics) -> Iterator[str]:
+    collector = join.engine.collector
+    for side, role in enumerate(join.roles):
+        came = metrics.total(f"{SIDES[side]}_rows", "router")
+        yield f"{role}: {came:,.0f} rows came, {metrics.total(f'{SIDES[side]}_live', 'router'):,.0f} live"
+    results, checked = metrics.total("results", collector), metrics.total("checked_pairs", collector)
+    pairs = f" of {checked:,.0f} pairs tested" if checked else ""
+    yield f"{results:,.0f} results{pairs}"
+    late, rejected = metrics.total("late"), metrics.total("rejected")
+    if late or rejected:
+        yield f"{late:,.0f} rows late, {rejected:,.0f} without an event time"
+    for task in metrics.tasks:
+        held = {name: value for name, value in task.own.items() if name.endswith("_bytes") and value}
+        chosen = [name.partition(":")[2] for name in task.own if name.startswith("index:")]
+        about = [f"{_bytes(value)} {name.removesuffix('_bytes').replace('_', ' ')}" for name, value in held.items()]
+        about += [f"index {name}" for name in chosen]
+        if about or task.busy_seconds >= 0.05:
+            yield f"{task.component}[{task.task}]: {', '.join([f'{task.busy_seconds:.2f} s busy', *about])}"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:,.0f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} GiB"
