@@ -51,6 +51,7 @@ class VirtualProcessors:
         self._late = dict(late or {})
         self._elements = {node.name: _element(topology, node.name) for node in topology.nodes}
         self._sinks = topology.sinks
+        self._main_sink = topology.main_sink
         self._events: list[tuple[float, int, _Element]] = []
         self._number = itertools.count()
         self._sent: dict[str, int] = {}
@@ -99,7 +100,7 @@ class VirtualProcessors:
                 if emit is None:
                     break
                 if element.name in self._sinks:
-                    if isinstance(emit.message, Batch):
+                    if isinstance(emit.message, Batch) and element.name == self._main_sink:
                         results.append((element.free, emit.message.rows))
                     continue
                 self._send(element, emit)

@@ -56,7 +56,8 @@ def feed(
     event_time:    the event-time column; None: the one that the topology declares for the stream, if it does.
     ties:          columns that order rows of equal event time within a partition. Without them such rows keep the
                    order in which Spark delivers them, which Spark does not promise to be the same in another run.
-    presorted:     each partition is in event-time order already: do not sort. Rows that are not are refused.
+    presorted:     each partition is in event-time order already: do not sort. Rows that are not are refused, or late
+                   beyond the stream's out_of_order= if it has one.
     source_prefix: the beginning of the sources' names, `<stream>/<number of the feed>` if None. Names take part in the
                    order of rows: of two rows of equal event time, that of the source with the lower name comes first.
     progress:      show a bar on stderr, or a line at the end if that is no terminal.

@@ -37,7 +37,7 @@ def results_dataframe(
     Should the reading task die or be cancelled, what it had read is gone, and a `ResultsLostError` says so. Columns are
     named as in the results; those with a dot are written in backticks: ``df["`R.id`"]``.
 
-    sink:   which sink, if there are several.
+    sink:   which sink, if there are several; "late" for the rows that took no part in a join.
     finish: say `running.finish()` first, because a DataFrame is finite: no stream takes rows any more. With False
             someone else does so, before or meanwhile.
     """
@@ -63,7 +63,7 @@ def results_dataframe(
                 f"sink '{name}' was to be read by one Spark task, but {len(reports.value)} did: results may be missing"
             )
         first = spool.first()
-        schema = spark_ready(_result_schema(running, None if first is None else schema_in(first.content)))
+        schema = spark_ready(_result_schema(running, name, None if first is None else schema_in(first.content)))
         return spool.mapInArrow(UnpackRows(schema), spark_schema(schema))
 
 
@@ -77,11 +77,11 @@ def _cause(running: RunningTopology, sink: str, error: InterlaceError) -> Interl
     return error
 
 
-def _result_schema(running: RunningTopology, read: pa.Schema | None) -> pa.Schema:
-    """What the topology says its results look like, or else what the first ones looked like."""
-    told = getattr(running, "result_schema", None)
+def _result_schema(running: RunningTopology, sink: str, read: pa.Schema | None) -> pa.Schema:
+    """What the topology says the rows of a sink look like, or else what the first ones looked like."""
+    told = getattr(running, "sink_schema", None)
     if told is not None:
-        return told()
+        return told(sink)
     return pa.schema([]) if read is None else read
 
 

@@ -59,8 +59,12 @@ def run_seeded(
     inputs: Mapping[str, Mapping[str, list[pa.RecordBatch]]],
     seed: int,
     lost: Callable[[str, Message], bool] = lambda component, message: False,
+    late: list[pa.RecordBatch] | None = None,
 ) -> list[pa.RecordBatch]:
-    """Feed all inputs and return the batches that reach the sink; `lost` says what a component fails to send."""
+    """Feed all inputs and return the batches that reach the main sink; `late` gets those of the other.
+
+    `lost` says what a component fails to send.
+    """
     chance = random.Random(seed)
     tasks = {
         (node.name, number): _Running(topology, node.name, number)
@@ -68,6 +72,7 @@ def run_seeded(
         for number in range(node.parallelism)
     }
     results: list[pa.RecordBatch] = []
+    late = [] if late is None else late
     sinks = topology.sinks
     outputs = {key: _outputs(topology, tasks, *key) for key in tasks}
     for stream, sources in inputs.items():
@@ -80,7 +85,7 @@ def run_seeded(
         for emit in tasks[key].work(chance):
             if key[0] in sinks:
                 if isinstance(emit.message, Batch):
-                    results.append(emit.message.rows)
+                    (results if key[0] == topology.main_sink else late).append(emit.message.rows)
             elif not lost(key[0], emit.message):
                 outputs[key].send(emit)
         tasks[key].task.check_invariants()
