@@ -23,6 +23,7 @@ BENCHMARKS = {
     "scale-band": "benchmarks.scale_band",
     "scale-gate": "benchmarks.scale_gate",
     "split-order": "benchmarks.split_order",
+    "kinds": "benchmarks.kinds",
     "mutable-plans": "benchmarks.mutable_plans",
 }
 

@@ -159,7 +159,7 @@ class PairsAndRows(ResultMaker):
         if self._kind is Kind.SEMI:
             rows = self._sides[LEFT]
             assert rows is not None
-            first = left[rows.mark_first(left)]
+            first = rows.mark_first(left)
             return Results(first, np.full(len(first), NOBODY))
         for side, positions in ((LEFT, left), (RIGHT, right)):
             remembered = self._sides[side]
@@ -168,7 +168,7 @@ class PairsAndRows(ResultMaker):
         return NOTHING if self._kind is Kind.ANTI else Results(left, right)
 
     def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
-        found = self.pairs(*_paired(rows, matches, ordered))
+        found = self._found(rows, matches, ordered)
         positions, places, seqs, sides = self._expired(rows)
         if not len(positions):
             return found
@@ -180,6 +180,21 @@ class PairsAndRows(ResultMaker):
         return Results(
             np.insert(found.left, before[order], left[order]), np.insert(found.right, before[order], right[order])
         )
+
+    def _found(
+        self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool
+    ) -> Results:
+        """The results of the pairs of complete rows; semi and anti need not list the pairs for it."""
+        remembered = self._sides[LEFT]
+        if self._kind not in (Kind.SEMI, Kind.ANTI):
+            return self.pairs(*_paired(rows, matches, ordered))
+        assert remembered is not None
+        if self._kind is Kind.SEMI:
+            first = remembered.mark_first_pairs(rows, matches)
+            return Results(first, np.full(len(first), NOBODY))
+        remembered.mark_later(rows[LEFT], matches[LEFT])
+        remembered.mark(matches[RIGHT].positions)
+        return NOTHING
 
     def end(self) -> Results:
         alone = [

@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from indexes import Matches
+from indexes.columns import frozen
 from operators.growing_array import GrowingArray
+from operators.match_marks import mark, mark_first, mark_first_pairs
+from operators.probe_rows import TakenRows
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -42,17 +46,33 @@ class MatchedRows:
 
     def mark(self, positions: Int64) -> None:
         """Pairs of these rows have been found; a row may be named often. Cost: O(positions)."""
-        self._matched.values[positions - self.first] = True
+        mark(frozen(positions), self.first, self._matched.values)
+
+    def mark_later(self, rows: TakenRows, matches: Matches) -> None:
+        """The rows of this side that are complete, those that have matches. Cost: O(rows)."""
+        own = self._matched.values[rows.first - self.first :][: len(matches)]
+        own |= matches.counts() > 0
 
     def mark_first(self, positions: Int64) -> Int64:
-        """As `mark`; returns the indices of the positions that name a row for the first time.
+        """As `mark`; returns the positions that had not been marked, each once, in the given order."""
+        found = np.empty(min(len(positions), len(self._matched)), np.int64)
+        return found[: mark_first(frozen(positions), self.first, self._matched.values, found)]
 
-        Cost: O(positions), and sorting those of unmarked rows.
+    def mark_first_pairs(
+        self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]
+    ) -> Int64:
+        """Mark the left rows of all pairs of complete rows; return those that had not been, at their first pairs.
+
+        This is the left side. Cost: O(rows + matches).
         """
-        fresh = np.flatnonzero(~self._matched.values[positions - self.first])
-        _, once = np.unique(positions[fresh], return_index=True)
-        self.mark(positions)
-        return fresh[np.sort(once)]
+        left, right = matches
+        found = np.empty(len(self._matched), np.int64)
+        size = mark_first_pairs(
+            frozen(rows[0].seq), frozen(rows[1].seq), rows[0].first,
+            frozen(left.offsets), frozen(left.positions), frozen(right.offsets), frozen(right.positions),
+            self.first, self._matched.values, found,
+        )  # fmt: skip
+        return found[:size]
 
     def expire(self, borders: Int64, places: Int64) -> tuple[Int64, Int64, Int64]:
         """Forget the rows that have expired at one of the rows at `places`, and return those without a pair.
