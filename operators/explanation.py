@@ -15,19 +15,12 @@ from operators.errors import PredicateError
 from operators.pair_check import PairCheck
 from operators.payload_plan import PayloadPlan
 from operators.predicate import ComparisonReader, Predicate
-from operators.windows import Window
+from operators.state_estimates import row_bytes, rows_in_words
 from topology import Metrics
 from topology.plan import Plan
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin
-
-BYTES_OF_A_KEY = 24
-"""About what an index holds for each key: the key, its position, and room for both to be in order."""
-
-VARIABLE_BYTES = 32
-"""Assumed of a value whose type has no fixed width."""
-
 
 @dataclass(frozen=True)
 class Explanation:
@@ -114,38 +107,18 @@ def _state(join: StreamJoin, schemas: Mapping[str, pa.Schema]) -> Iterator[str]:
     assert join.selection is not None
     checks = tuple(PairCheck(branch) for branch in join.condition.branches)
     payload = PayloadPlan(join.selection, join.selection.kind, checks)
-    keys = BYTES_OF_A_KEY * sum(len(branch.dimensions) for branch in join.condition.branches)
+    comparisons = sum(len(branch.dimensions) for branch in join.condition.branches)
     total: int | None = 0
     for side in (LEFT, RIGHT):
         schema = schemas.get(join.stream_of(join.roles[side]))
-        width = keys
-        shown = f"about {keys} bytes a row for keys"
-        if schema is not None:
-            width += sum(_width(schema.field(name).type) for name in payload.columns(side, schema))
-            shown = f"about {width} bytes a row"
-        else:
-            shown += ", and the columns that results show"
+        kept = None if schema is None else pa.schema([schema.field(name) for name in payload.columns(side, schema)])
+        width = row_bytes(comparisons, kept)
+        shown = f"about {width} bytes a row" + (", and the columns that results show" if kept is None else "")
         rows = join.windows[side].rows
-        total = None if rows is None or total is None or schema is None else total + rows * width
-        yield f"{join.roles[side]}: {_held(join.windows[side])}, {shown}"
+        total = None if rows is None or total is None or kept is None else total + rows * width
+        yield f"{join.roles[side]}: {rows_in_words(join.windows[side])}, {shown}"
     if total is not None:
         yield f"together about {_bytes(total)}"
-
-
-def _held(window: Window) -> str:
-    if window.rows is not None:
-        return f"up to {window.rows:,} rows"
-    return {
-        "CountWindow": "for each key its last rows, and what came after the oldest of them",
-        "TimeWindow": "the rows of the window's length of time",
-    }.get(type(window).__name__, "all rows that ever come: it grows without bound")
-
-
-def _width(kind: pa.DataType) -> int:
-    try:
-        return max(1, kind.bit_width // 8)
-    except ValueError:
-        return VARIABLE_BYTES
 
 
 def _elements(plan: Plan) -> Iterator[str]:

@@ -28,6 +28,7 @@ from operators.running_join import RunningJoin, conformed
 from operators.selection import Selection
 from operators.sql import parse_condition, parse_query
 from operators.sql_window import ParameterValue
+from operators.state_estimates import warn_of_unbounded_state
 from operators.step_rows import is_per_key
 from operators.windows import Window
 from topology import LocalRuntime, Metrics, Runtime, Topology
@@ -220,6 +221,10 @@ class StreamJoin:
                  `running.open` before others have sent rows of a later time than its first.
         """
         check_launch(runtime, sources, self.stream_names)
+        self._warn_of_unbounded_state()
+        return self._launch(runtime, sources)
+
+    def _launch(self, runtime: Runtime | None, sources: Mapping[str, Sequence[str]] | None) -> RunningJoin:
         assert self.selection is not None
         running = RunningJoin((runtime or LocalRuntime()).launch(self.topology()), self)
         for stream, names in (sources or {}).items():
@@ -247,7 +252,8 @@ class StreamJoin:
     ) -> tuple[pa.Table, pa.Table]:
         feeds = self._feeds(inputs)
         sources = {stream: [feed.source for feed in feeds if feed.stream == stream] for stream in self.stream_names}
-        with self.launch(runtime, sources=sources) as running:
+        check_launch(runtime, sources, self.stream_names)
+        with self._launch(runtime, sources) as running:  # finite inputs: no window is a reason to warn
             for feed in feeds:
                 if feed.schema is not None:
                     running.pin(feed.stream, feed.schema)
@@ -261,6 +267,13 @@ class StreamJoin:
             self._set("last_metrics", running.metrics())
             self._set("last_schemas", running.schemas)
         return pa.Table.from_batches([conformed(batch, schema) for batch in batches], schema), late
+
+    def _warn_of_unbounded_state(self) -> None:
+        assert self.selection is not None
+        comparisons = sum(len(branch.dimensions) for branch in self.condition.branches)
+        for side, (role, window) in enumerate(zip(self.roles, self.windows, strict=True)):
+            columns = self.selection.named_columns(side)
+            warn_of_unbounded_state(role, window, comparisons, columns, stacklevel=4)
 
     def _feeds(self, inputs: Mapping[str, Rows | Mapping[str, Rows]]) -> list[Feed]:
         check_inputs(inputs, self.stream_names)

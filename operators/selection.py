@@ -150,6 +150,13 @@ class Selection:
         within = [column for each in self.computed for column in columns_in(each.expression)]
         return list(dict.fromkeys([*shown, *(each.name for each in within if each.stream == self.roles[side])]))
 
+    def named_columns(self, side: int) -> int | None:
+        """How many columns of a side results are made of; None where that depends on its schema."""
+        role = self.roles[side]
+        if any(isinstance(item, SelectItem) and item.role == role and item.column == "*" for item in self.items or ()):
+            return None
+        return len(self.needed_columns(side, pa.schema([])))
+
     def missing(self, side: int, schema: pa.Schema) -> list[str]:
         """The columns of a side that the results need and its schema lacks."""
         return [name for name in self.needed_columns(side, schema) if name not in schema.names]
