@@ -12,6 +12,14 @@ from operators.key_types import KeyType, plain_type
 
 def remedy(columns: Sequence[KeyType], families: set[Family]) -> str:
     """The cast or the constant to write, where values of two families meet that do not belong together."""
+    if len(families) == 1:
+        if families & set(TEXTS):
+            return "text is compared as it is: add what you need as a column before the join"
+        return "times are subtracted from each other, not added; a length of time is added to a time"
+    if families == {"date", "duration"} or families == {"timestamp", "duration"}:
+        return "compare the difference of two times with it: left - right < INTERVAL '5' MINUTE"
+    if "time of day" in families and families & {"timestamp", "zoned timestamp"}:
+        return "write the day as well: TIMESTAMP '2026-01-31 12:00:00'"
     first = {family: next((kind for kind in columns if kind.family == family), None) for family in families}
     if families == {"decimal", "float"}:
         return _decimal_or_float(first["decimal"], first["float"])
@@ -71,6 +79,8 @@ def _text(columns: Sequence[KeyType], families: set[Family], first: dict[Family,
     if text is None:  # the text is a constant
         if other in TIMES:
             return "write the time as such: DATE '2026-01-31', TIMESTAMP '2026-01-31 12:00:00' or a datetime"
+        if any(pa.types.is_boolean(kind.arrow) for kind in columns):
+            return "write TRUE or FALSE without quotes"
         return "write the number without quotes" if other in NUMBERS else "write a string"
     kind = next((kind for kind in columns if kind.family == other), None)
     if kind is None:

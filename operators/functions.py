@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import reduce
+from inspect import signature
 from typing import Any
 
 from operators.constants import identifier
@@ -24,8 +25,21 @@ class Function:
 
     def __call__(self, *arguments: Any) -> Any:
         if any(isinstance(argument, Expression) for argument in arguments):
-            return Call(self, tuple(as_expression(argument) for argument in arguments), self.name)
+            return self.call(tuple(as_expression(argument) for argument in arguments))
         return self.compute(*arguments)
+
+    def call(self, arguments: tuple[Expression, ...]) -> Call:
+        """The condition that the function stands for with these arguments, whose number is checked."""
+        call = Call(self, arguments, self.name)
+        try:
+            parameters = signature(self.compute)
+        except ValueError:  # some functions of C do not tell what they take
+            return call
+        try:
+            parameters.bind(*arguments)
+        except TypeError as error:
+            raise PredicateError(f"`{call!r}` does not fit the function: {error}") from None
+        return call
 
     def __repr__(self) -> str:
         return f"function({identifier(self.name)})"

@@ -5,6 +5,7 @@ Plain columns are taken from the payload as they are; only computed items cost a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -249,4 +250,7 @@ def _item(roles: tuple[str, str], given: object) -> Item:
             f"select: {given!r} must start with '{left}.' or '{right}.' and name a column; "
             f"a computed value is written with columns, such as (stream('{left}').x * 2).alias('double')"
         )
-    return SelectItem(role, text[len(role) + 1 :])
+    column, named, alias = re.split(r"(\s+AS\s+|$)", text[len(role) + 1 :], maxsplit=1, flags=re.IGNORECASE)
+    if named:
+        raise JoinError(f"select: {given!r}: write stream('{role}')['{column}'].alias('{alias}') for another name")
+    return SelectItem(role, column)

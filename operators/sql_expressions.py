@@ -133,7 +133,12 @@ class ConditionReader:
                 f"{name} is not a function of this query ({given}): pass functions={{'{name}': f}} to "
                 "StreamJoin.from_sql, where f takes Arrow arrays and returns one boolean per row",
             )
-        return Call(function(self.functions[known], known), tuple(map(self.expression, node.expressions)), known)
+        try:
+            return function(self.functions[known], known).call(tuple(map(self.expression, node.expressions)))
+        except QueryError:
+            raise
+        except PredicateError as error:
+            raise self.error(node, str(error)) from None
 
     def column(self, node: exp.Column) -> Column:
         qualifier = qualifier_of(node)
@@ -181,6 +186,8 @@ def _refusal(node: exp.Expression) -> str:
                 f"{shown}: a query does not cast: numbers of all types compare exactly as they are; "
                 "for others, cast the column before it is sent"
             )
+        case exp.In() if not node.args.get("query"):
+            return f"{shown} lists no value, so nothing would match: name at least one"
         case exp.In():
             return f"{shown}: IN takes a list of values, such as IN (1, 2), not a query"
         case exp.Is():

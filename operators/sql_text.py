@@ -16,6 +16,13 @@ _SYMBOLS = {
     "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!=", "ADD": "+", "SUB": "-", "MUL": "*",
     "DIV": "/", "AND": "AND", "OR": "OR", "NOT": "NOT", "BETWEEN": "BETWEEN", "IN": "IN",
 }  # fmt: skip
+_HINTS = {
+    ",": "conditions are joined with AND",
+    "&&": "write AND",
+    "=>": "write >=",
+    "WHERE": "a condition is written without WHERE",
+    "ON": "a condition is written without ON",
+}
 
 
 class InterlaceDialect(Dialect):
@@ -41,16 +48,24 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
         trees = sqlglot.parse(body, dialect=InterlaceDialect)
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
-        message = details[0].get("description") or str(error)
+        message, token = details[0].get("description") or str(error), str(details[0].get("highlight") or "")
         missing = re.search(r"missing for <class '[\w.]*\.(\w+)'>", message)
         if missing:  # sqlglot's own words name its classes
             symbol = _SYMBOLS.get(missing[1].upper())
             message = f"something is missing beside {symbol}" if symbol else f"{missing[1].upper()} is not complete"
+        elif message.startswith("Invalid expression"):
+            message = f"unexpected {token}" + (f": {_HINTS[token.upper()]}" if token.upper() in _HINTS else "")
+        elif message.startswith("Error tokenizing"):
+            message = "a quote is opened and never closed"
+        message = message.replace("Expecting", "expected")
         line, column = details[0].get("line"), details[0].get("col")
         offset = None
         if line and column:
             starts = [0, *(match.end() for match in re.finditer("\n", text))]
-            offset = min(starts[line - 1] + column - 1, len(text))
+            offset = min(starts[line - 1] + column - max(len(token), 1), len(text))
+        elif "quote" in message:
+            unclosed = re.search(r"[`'\"]", mask_quotes(text))
+            offset = None if unclosed is None else unclosed.start()
         raise at_place(f"the text cannot be read: {message}", text, offset) from None
     found = [tree for tree in trees if tree is not None]
     if not found:
@@ -58,6 +73,12 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
     if len(found) != 1 or isinstance(found[0], exp.Block):
         raise QueryError(f"write {what}, and one only: {text!r}")
     return found[0]
+
+
+def mask_quotes(text: str) -> str:
+    """``text`` with quoted parts and comments blanked out, so that words can be searched."""
+    quoted = r"'[^']*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/"
+    return re.sub(quoted, lambda match: " " * len(match.group()), text, flags=re.DOTALL)
 
 
 def place_of(node: exp.Expression) -> int | None:

@@ -23,7 +23,7 @@ from datetime import timedelta
 from operators.durations import parse_duration
 from operators.errors import DurationError, QueryError, WindowError, at_place
 from operators.sql_literals import length_of
-from operators.sql_text import match_name
+from operators.sql_text import mask_quotes, match_name
 from operators.windows import CountWindow, TimeWindow, UnboundedWindow, Window
 
 Size = int | float | timedelta
@@ -100,12 +100,6 @@ def windows_of(written: tuple[WrittenWindow, ...], text: str, roles: tuple[str, 
         other = left if right in found else right
         raise at_place(f"{other} has no window: write {form}", text, written[0].place)
     return found[left], found[right]
-
-
-def mask_quotes(text: str) -> str:
-    """``text`` with quoted parts and comments blanked out, so that words can be searched."""
-    quoted = r"'[^']*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/"
-    return re.sub(quoted, lambda match: " " * len(match.group()), text, flags=re.DOTALL)
 
 
 class _Clause:

@@ -359,9 +359,12 @@ FROM = "SELECT * FROM R, S WHERE R.a < S.b "
         at("the query has no condition", "*", "SELECT * FROM R, S"),
         at("the query has no FROM", "1", "SELECT 1"),
         at("selects nothing", "", "SELECT FROM R, S WHERE R.a < S.b"),
-        at("WHERE is not complete", "E", "SELECT * FROM R, S WHERE"),
-        at("Expecting )", "b", "SELECT * FROM R, S WHERE (R.a < S.b"),
-        at("cannot be read", "", "SELECT * FROM R, S WHERE R.a < 'b"),
+        at("WHERE is not complete", "WHERE", "SELECT * FROM R, S WHERE"),
+        at("expected )", "b", "SELECT * FROM R, S WHERE (R.a < S.b"),
+        at("a quote is opened and never closed", "'b", "SELECT * FROM R, S WHERE R.a < 'b"),
+        at("unexpected =>: write >=", "=>", FROM + "AND R.a => S.a"),
+        at("unexpected &&: write AND", "&&", FROM + "&& R.a > S.a"),
+        at("lists no value", "R.x", FROM + "AND R.x IN ()"),
         at("a query starts with SELECT", "*", "SELECT * FROM R UNION SELECT 1"),
         at("and one only", "", "SELECT * FROM t WHERE x1 < x2; DROP TABLE t"),
         at("the text is empty: write a SELECT", "", "  "),
@@ -442,7 +445,7 @@ def test_functions_of_a_query_are_called_by_the_name_they_are_given() -> None:
 def test_a_condition_alone_may_not_be_a_query() -> None:
     with pytest.raises(PredicateError, match="a query within a query"):
         parse_condition("SELECT 1", "R", "S")
-    with pytest.raises(QueryError, match="empty: write a condition such as R.a < S.b"):
+    with pytest.raises(QueryError, match=r"empty: write a condition such as R\.a < S\.b"):
         parse_condition("", "R", "S")
 
 
