@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topology import AuthenticationError, Barrier, Batch, End, InputError, Origin, Punctuation, Watermark
+from topology import AuthenticationError, Barrier, Batch, End, Idle, InputError, Origin, Punctuation, Watermark
 from topology.errors import ConnectionLostError, StaleStreamError, StoppedError
 from topology.flight_auth import Authority, Grant, Right
 from topology.flight_channel import ChannelReceiver, FlightChannel
@@ -70,6 +70,8 @@ MESSAGES: list[Message] = [
     Batch("left", LEFT, 7, "s1", (1, 9), 2.5),
     Watermark(5, "left", "s1"),
     Watermark(-5.5, "", ""),
+    Idle("left", "s1"),
+    Idle("default", ""),
     Batch("right", RIGHT, 0, "", (0.5, 2.5)),
     Batch("left", LEFT.slice(1, 1), 2**62, "", (-(2**63), 2**63 - 1)),
     Batch("left", LEFT.slice(0, 0)),
@@ -106,6 +108,7 @@ batches = st.builds(
     st.integers(0, 2**60),
 )
 controls = st.one_of(
+    st.builds(Idle, st.text(), st.text()),
     st.builds(Watermark, st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False)), st.text()),
     st.builds(Punctuation, st.integers(0, 2**62), st.floats(allow_nan=False)),
     st.builds(Barrier, st.integers(0, 2**62)),

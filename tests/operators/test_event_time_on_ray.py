@@ -1,0 +1,24 @@
+"""Out of order and idle sources as Ray actors: as on the embedded runtime."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.operators.idle_course import check_idle_course
+from tests.operators.out_of_order import late_rows, told
+from tests.operators.test_idle_sources import send_here, send_over_flight
+from tests.operators.test_late_output import BOUND, JOIN, SOURCES, content
+from topology import RayRuntime
+
+pytestmark = pytest.mark.usefixtures("ray_cluster")
+
+
+def test_results_and_late_rows_are_those_of_the_embedded_runtime() -> None:
+    results, late = JOIN.collect_with_late(SOURCES, RayRuntime())
+    assert content(results) == content(JOIN.collect(SOURCES))
+    assert told(late) == late_rows(SOURCES, BOUND)
+
+
+@pytest.mark.parametrize("send", [send_here, send_over_flight])
+def test_a_silent_source_holds_nobody_back(send: object) -> None:
+    check_idle_course(RayRuntime(), send)  # type: ignore[arg-type]
