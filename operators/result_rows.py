@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from operators.element_rows import LEFT, RIGHT, Int64
@@ -90,9 +89,4 @@ class ResultRows:
         store = self._stores[side]
         if store is None:
             return pa.nulls(len(positions))
-        missing = positions < 0 if self._nullable else None
-        if missing is None or not missing.any():
-            return store.take_column(name, positions)
-        present = ~missing
-        values = store.take_column(name, positions[present])
-        return values.take(pa.array(np.cumsum(present) - 1, mask=missing))
+        return store.take_column(name, positions, nullable=self._nullable)
