@@ -100,7 +100,7 @@ def merge_sources(con: duckdb.DuckDBPyConnection, sources: Sources, event_time: 
     con.execute(
         "CREATE TABLE merged AS SELECT *, "
         "row_number() OVER (PARTITION BY stream ORDER BY seq) - 1 AS pos FROM ("
-        '  SELECT *, row_number() OVER (ORDER BY ts, source, "row", stream) - 1 AS seq FROM ('
+        '  SELECT *, row_number() OVER (ORDER BY ts, source, stream, "row") - 1 AS seq FROM ('
         f"{' UNION ALL '.join(parts)}))"
     )
 

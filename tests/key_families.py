@@ -141,7 +141,7 @@ DECIMALS = Family(
     (pa.decimal128(5, 2), pa.decimal128(10, 1), pa.decimal128(18, 4), pa.decimal128(9, 0), pa.decimal256(12, 2),
      pa.int32(), pa.int64()),
     (*_values(*map(Decimal, ("-1.5", "-0.01", "0", "0.1", "0.25", "1.5", "1.0001", "2"))), 0, 1, 2),
-    (Decimal("0.1"), Decimal("1.50"), 1, 0, 0.25), (Decimal("0.1"), 1, -2, 0.05),
+    (Decimal("0.1"), Decimal("1.50"), 1, 0, 0.25), (Decimal("0.1"), 1, -2, Decimal("0.05")),
 )  # fmt: skip
 WIDE_DECIMALS = Family(
     "wide decimals", "none",

@@ -60,8 +60,8 @@ def event_times(table: pa.Table, column: str | None) -> list[Any]:
 
 def admit(
     stream: str, source: str, times: list[Any], bound: Any, late: list[Late]
-) -> list[tuple[Any, str, int, str]]:
-    """The rows of one source that take part, as (time, source, offset, stream); the others are added to `late`."""
+) -> list[tuple[Any, str, str, int]]:
+    """The rows of one source that take part, as (time, source, stream, offset); the others are added to `late`."""
     arrivals = []
     greatest: Any = None  # among the rows of the source with smaller offsets
     for offset, time in enumerate(times):
@@ -73,7 +73,7 @@ def admit(
                 raise ValueError(f"event time goes backwards in source {source!r}")
             late.append(Late(stream, source, offset, time, "out of order"))
         else:
-            arrivals.append((time, source, offset, stream))
+            arrivals.append((time, source, stream, offset))
         greatest = time if greatest is None else max(greatest, time)
     return arrivals
 
@@ -81,9 +81,9 @@ def admit(
 def gate(
     sources: Sources, event_time: EventTime, out_of_order: Mapping[str, Any]
 ) -> tuple[dict[str, Stream], list[Late]]:
-    """Merge all sources by (event time, source name, offset), then the stream's name, and number the rows."""
+    """Merge all sources by (event time, source name, stream name, offset) and number the rows."""
     late: list[Late] = []
-    arrivals: list[tuple[Any, str, int, str]] = []
+    arrivals: list[tuple[Any, str, str, int]] = []
     merged: dict[str, Stream] = {}
     starts: dict[tuple[str, str], int] = {}
     for stream, of_stream in sources.items():
@@ -99,7 +99,7 @@ def gate(
     # Tuples compare element by element and str compares by code point: exactly the law's order.
     arrivals.sort()
     picked: dict[str, list[int]] = {stream: [] for stream in sources}
-    for seq, (time, source, offset, stream) in enumerate(arrivals):
+    for seq, (time, source, stream, offset) in enumerate(arrivals):
         merged[stream].seqs.append(seq)
         merged[stream].times.append(time)
         picked[stream].append(starts[stream, source] + offset)

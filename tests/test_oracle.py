@@ -91,8 +91,9 @@ def test_time_going_backwards_is_refused_without_a_bound() -> None:
 def test_one_source_name_in_two_streams_is_told_apart_by_the_stream() -> None:
     sources = {"S": {"x": rows([10, 11], [1, 1])}, "R": {"x": rows([0, 1], [1, 1])}}
     expected = oracle(sources, LEFT, RIGHT, always, (ALL, ALL), "ts", ["R.id", "S.id"])
-    # time 1, source x, offset 0: R before S; then offset 1
+    # time 1, source x: first all of R's, then S's
     assert ids(expected) == [(0, 10), (1, 10), (0, 11), (1, 11)]
+    assert [seq for _, _, seq in expected.triples] == [2, 2, 3, 3]
 
 
 # --- windows --------------------------------------------------------------------------------------
