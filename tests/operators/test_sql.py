@@ -434,7 +434,7 @@ def test_a_condition_equals_its_python_form(text: str, expected: Expression) -> 
 
 
 def test_functions_of_a_query_are_called_by_the_name_they_are_given() -> None:
-    query = parse_query("SELECT * FROM R, S WHERE R.a < S.a AND near(R.x, S.x)", functions={"near": contains})
+    query = parse_query("SELECT * FROM R, S WHERE R.a < S.a AND near(R.x, S.x, 1)", functions={"near": contains})
     call = query.condition.right  # type: ignore[attr-defined]
     assert isinstance(call, Call)
     assert (call.function.compute, call.name) == (contains.compute, "near")  # type: ignore[attr-defined]
