@@ -41,7 +41,13 @@ TABLE = pa.table(
 
 
 def join(**changed: Any) -> StreamJoin:
-    given = {"left": "R", "right": "S", "on": "R.x < S.x", "window": CountWindow(10), "event_time": "ts"}
+    given: dict[str, Any] = {
+        "left": "R",
+        "right": "S",
+        "on": "R.x < S.x",
+        "window": CountWindow(10),
+        "event_time": "ts",
+    }
     return StreamJoin(**(given | changed))
 
 
