@@ -1,0 +1,72 @@
+"""explain(): what a user reads about a join before and after it has run."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from operators import CountWindow, IndexJoin, StreamJoin, TimeWindow, UnboundedWindow
+
+ROWS = pa.table({"id": range(40), "k": [i % 4 for i in range(40)], "x": [float(i * 7 % 11) for i in range(40)]})
+
+
+def section(join: StreamJoin, name: str) -> str:
+    return "\n".join(line for title, lines in join.explain().sections if title == name for line in lines)
+
+
+def test_each_part_of_the_condition_says_where_it_is_tested_and_why() -> None:
+    on = "R.k = S.k AND R.x < S.x AND R.id > 3 AND R.x * R.x < S.x"
+    search = section(StreamJoin("R", "S", on, CountWindow(9)), "search")
+    assert "R.k = S.k: by keys, leads to one value" in search
+    assert "R.x < S.x: by keys, leads to a range" in search
+    assert "R.id > 3: once per row of R" in search
+    assert "R.x * R.x < S.x: on the pairs found, since `R.x * R.x` is not linear" in search
+
+
+def test_alternatives_are_searched_one_by_one_and_leave_out_what_was_found() -> None:
+    join = StreamJoin("R", "S", "R.x < S.x OR R.k = S.k", CountWindow(9))
+    assert "R.x < S.x: by keys" in section(join, "search 1")
+    assert "without the pairs found before: NOT (R.x < S.x)" in section(join, "search 2")
+
+
+def test_more_than_two_comparisons_are_ordered_by_what_the_first_rows_show() -> None:
+    on = "R.k = S.k AND R.x < S.x AND R.id > S.id"
+    assert "decided with the first rows" in section(StreamJoin("R", "S", on, CountWindow(9)), "search")
+
+
+def test_the_engine_is_named_with_the_reason_or_as_asked_for() -> None:
+    on = "abs(R.x - S.x) <= 1"
+    assert "IndexJoin, since one column" in section(StreamJoin("R", "S", on, CountWindow(9)), "engine")
+    asked = StreamJoin("R", "S", on, CountWindow(9), using=IndexJoin(index="BPlusTree"))
+    assert "asked for" in section(asked, "engine")
+    assert "BPlusTree" in section(asked, "elements")
+
+
+def test_the_state_is_estimated_from_windows_and_schemas() -> None:
+    join = StreamJoin("R", "S", "R.x < S.x", (CountWindow(1_000_000), CountWindow(10)), select=["R.id", "S.id"])
+    assert "R: the last 1,000,000 rows" in section(join, "state")
+    known = str(join.explain({"R": ROWS.schema, "S": ROWS.schema}))
+    assert "about 80 bytes a row\n" in known
+    assert "together about 76 MiB" in known
+    assert "rows of the last 5" in section(StreamJoin("R", "S", "R.x < S.x", TimeWindow(5)), "state")
+
+
+def test_after_a_run_it_shows_what_was_observed() -> None:
+    join = StreamJoin("R", "S", "R.x < S.x AND R.x * R.x < S.x", CountWindow(9))
+    assert "observed" not in str(join.explain())
+    results = join.collect({"R": ROWS, "S": ROWS})
+    observed = section(join, "observed")
+    assert "R: 40 rows came" in observed
+    assert f"{results.num_rows:,} results of " in observed
+
+
+def test_a_running_join_explains_itself() -> None:
+    with StreamJoin("R", "S", "R.x < S.x", CountWindow(9)).launch() as running:
+        running.send("R", ROWS)
+        assert "observed" in str(running.explain())
+
+
+def test_a_notebook_shows_a_table_and_the_graph_without_interpreting_names() -> None:
+    html = StreamJoin("R", "S", 'R."<b>" < S.x', CountWindow(9)).explain()._repr_html_()
+    assert "<table>" in html
+    assert "<svg" in html
+    assert "<b>&quot; &lt;" in html or "&lt;b&gt;" in html
