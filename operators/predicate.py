@@ -123,7 +123,7 @@ class Dimension:
     def is_bounded(self) -> bool:
         """Whether it bounds the other side's key from both sides: an equality or a band."""
         operators = {one.operator for one in self.comparisons}
-        return not self.made and (operators == {"="} or bool(operators & {"<", "<="} and operators & {">", ">="}))
+        return not self.made and ("=" in operators or bool(operators & {"<", "<="} and operators & {">", ">="}))
 
     def __str__(self) -> str:
         if self.made:
