@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from indexes import Interval, Keys
-from indexes.compiled import kernel
 from operators.element_rows import LEFT, RIGHT
 from operators.growing_array import GrowingArray
+from operators.key_chains import EXPIRED, NONE, KeyTable, make_table, number_rows
 from operators.key_dictionary import ByteDictionary, WordDictionary
 from operators.key_words import WORDS, key_words
 from operators.windows import CountWindow, Window
@@ -33,20 +32,6 @@ Int64 = npt.NDArray[np.int64]
 Columns = Sequence[pa.Array | pa.ChunkedArray]
 
 _GREATEST = np.iinfo(np.int64).max
-_NONE = -1
-"""In place of a position: there is no such row."""
-
-_EXPIRED = -2
-"""In place of the next row of a key: this row can be met no more."""
-
-
-class KeyTable(NamedTuple):
-    """What is known of each key on one side, by the key's number: the rows of a key are a chain of positions."""
-
-    counts: np.ndarray  # rows that have come
-    expired: np.ndarray  # how many of them, from the first on, can be met no more
-    oldest: np.ndarray  # position of the first other one
-    newest: np.ndarray  # position of the last row
 
 
 @dataclass(frozen=True)
@@ -100,7 +85,7 @@ class KeyOrdinals:
         self._expiring = np.array(expiring, np.bool_)
         self._texts = ByteDictionary()
         self._keys = WordDictionary(WORDS * len(columns[LEFT]))
-        self._tables = (_make_table(0), _make_table(0))
+        self._tables = (make_table(0), make_table(0))
         # For each row the next one of its key, from the oldest live row of the side on.
         self._next = (GrowingArray(np.int64), GrowingArray(np.int64))
         self._live = np.zeros(2, np.int64)
@@ -138,11 +123,11 @@ class KeyOrdinals:
         bases = np.array([each.base for each in self._next])
         following = (self._next[LEFT].values, self._next[RIGHT].values)
         while True:
-            lacking, needed = _number_rows(
+            lacking, needed = number_rows(
                 seqs, numbers, self._sizes, self._slides, self._expiring, self._tables, following, bases,
                 self._live, self._arrived, done, ordinals, lows, firsts, expired, used,
             )  # fmt: skip
-            if lacking == _NONE:
+            if lacking == NONE:
                 break
             more = [np.empty((needed if side == lacking else 0, 2), np.int64) for side in (LEFT, RIGHT)]
             expired = (
@@ -170,7 +155,7 @@ class KeyOrdinals:
             for key in range(self.keys if len(table.counts) else 0):
                 chain = []
                 at = table.oldest[key]
-                while at != _NONE:
+                while at != NONE:
                     chain.append(at)
                     at = following[at - base]
                 assert len(chain) == table.counts[key] - table.expired[key]
@@ -178,7 +163,7 @@ class KeyOrdinals:
                 assert not chain or chain[-1] == table.newest[key]
                 linked += chain
             # What is in no chain is marked, and the first live row is the oldest one in a chain.
-            assert sorted(linked) == (np.flatnonzero(following != _EXPIRED) + base).tolist()
+            assert sorted(linked) == (np.flatnonzero(following != EXPIRED) + base).tolist()
             assert self._live[side] == min(linked, default=self._arrived[side])
 
     def _numbers(self, side: int, columns: Columns, seqs: Int64) -> Int64:
@@ -197,18 +182,13 @@ class KeyOrdinals:
         if len(self._keys) > room:
             more = max(len(self._keys), 2 * room) - room
             left, right = (
-                KeyTable(*(np.concatenate(pair) for pair in zip(table, _make_table(more), strict=True)))
+                KeyTable(*(np.concatenate(pair) for pair in zip(table, make_table(more), strict=True)))
                 for table in self._tables
             )
             self._tables = (left, right)
         for side in (LEFT, RIGHT):
             if self._sizes[side]:
                 self._next[side].append(np.empty(len(seqs[side]), np.int64))
-
-
-def _make_table(keys: int) -> KeyTable:
-    zeros, nothing = np.zeros(keys, np.int64), np.full(keys, _NONE, np.int64)
-    return KeyTable(zeros, zeros.copy(), nothing, nothing.copy())
 
 
 def _keyed_rows(numbers: Int64, ordinals: Int64, lows: Int64, first: Int64, expired: Int64) -> KeyedRows:
@@ -222,127 +202,3 @@ def _keyed_rows(numbers: Int64, ordinals: Int64, lows: Int64, first: Int64, expi
         expired[:, 0].copy(),
         expired[:, 1].copy(),
     )
-
-
-@kernel
-def _number_rows(
-    seqs: tuple[np.ndarray, np.ndarray],
-    numbers: tuple[np.ndarray, np.ndarray],
-    sizes: np.ndarray,
-    slides: np.ndarray,
-    expiring: np.ndarray,
-    tables: tuple[KeyTable, KeyTable],
-    following: tuple[np.ndarray, np.ndarray],
-    bases: np.ndarray,
-    live: np.ndarray,
-    arrived: np.ndarray,
-    done: np.ndarray,
-    ordinals: tuple[np.ndarray, np.ndarray],
-    lows: tuple[np.ndarray, np.ndarray],
-    firsts: tuple[np.ndarray, np.ndarray],
-    expired: tuple[np.ndarray, np.ndarray],
-    used: np.ndarray,
-) -> tuple[int, int]:
-    """Go on in the total order from `done` until all rows are numbered, or there is no room to list what expires.
-
-    Returns the side that lacks room and how much it needs in all, or `_NONE`. Done again, the row goes on where it was.
-    """
-    ends = (seqs[0].size, seqs[1].size)
-    while done[0] < ends[0] or done[1] < ends[1]:
-        on_left = done[0] < ends[0] and (done[1] == ends[1] or seqs[0][done[0]] <= seqs[1][done[1]])
-        on_right = done[1] < ends[1] and (done[0] == ends[0] or seqs[1][done[1]] <= seqs[0][done[0]])
-        for role in range(2):
-            if not (on_left if role == 0 else on_right):
-                continue
-            row = done[role]
-            key = numbers[role][row]
-            if key >= 0:
-                for side in range(2):
-                    if sizes[side]:
-                        lacking = _expire(
-                            side, key, seqs[role][row], sizes, slides, expiring, tables, following, bases, expired, used
-                        )
-                        if lacking:
-                            return side, lacking
-        for side in range(2):
-            if sizes[side]:
-                while live[side] < arrived[side] and following[side][live[side] - bases[side]] == _EXPIRED:
-                    live[side] += 1
-        for role in range(2):
-            if not (on_left if role == 0 else on_right):
-                continue
-            row, other = done[role], 1 - role
-            key = numbers[role][row]
-            firsts[role][row] = live[other]
-            ordinals[role][row] = 0
-            lows[role][row] = 0
-            if key >= 0:
-                ordinals[role][row] = tables[role].counts[key]
-                if sizes[other]:
-                    lows[role][row] = _first_ordinal(tables[other].counts[key], sizes[other], slides[other])
-        for role in range(2):
-            if not (on_left if role == 0 else on_right):
-                continue
-            key = numbers[role][done[role]]
-            position = arrived[role]
-            if key >= 0:
-                tables[role].counts[key] += 1
-            if sizes[role]:
-                if key < 0:
-                    following[role][position - bases[role]] = _EXPIRED
-                else:
-                    following[role][position - bases[role]] = _NONE
-                    if tables[role].oldest[key] == _NONE:
-                        tables[role].oldest[key] = position
-                    else:
-                        following[role][tables[role].newest[key] - bases[role]] = position
-                    tables[role].newest[key] = position
-            arrived[role] += 1
-            done[role] += 1
-    for side in range(2):
-        if sizes[side]:
-            while live[side] < arrived[side] and following[side][live[side] - bases[side]] == _EXPIRED:
-                live[side] += 1
-    return _NONE, 0
-
-
-@kernel
-def _first_ordinal(count: int, size: int, slide: int) -> int:
-    """The first ordinal that is live: max(0, ceil((count - size) / slide) * slide)."""
-    if count <= size:
-        return 0
-    return (count - size + slide - 1) // slide * slide
-
-
-@kernel
-def _expire(
-    side: int,
-    key: int,
-    seq: int,
-    sizes: np.ndarray,
-    slides: np.ndarray,
-    expiring: np.ndarray,
-    tables: tuple[KeyTable, KeyTable],
-    following: tuple[np.ndarray, np.ndarray],
-    bases: np.ndarray,
-    expired: tuple[np.ndarray, np.ndarray],
-    used: np.ndarray,
-) -> int:
-    """Take the rows of a key that are not live at the row of this seq out of its chain; the room that lacks, if any."""
-    table = tables[side]
-    end = min(_first_ordinal(table.counts[key], sizes[side], slides[side]), table.counts[key])
-    leaving = end - table.expired[key]
-    listed = expired[side]
-    if expiring[side] and used[side] + leaving > listed.shape[0]:
-        return used[side] + leaving
-    for _ in range(leaving):
-        position = table.oldest[key]
-        at = position - bases[side]
-        table.oldest[key] = following[side][at]
-        following[side][at] = _EXPIRED
-        if expiring[side]:
-            listed[used[side], 0] = position
-            listed[used[side], 1] = seq
-            used[side] += 1
-    table.expired[key] = end
-    return 0
