@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.condition import columns_in
+from operators.decimal_numbers import decimal_array, decimal_numbers
 from operators.errors import PredicateError
 from operators.exact_columns import (
     COMPARE,
@@ -26,8 +27,6 @@ from operators.exact_columns import (
     INT64_MIN,
     ExactColumn,
     both,
-    decimal_array,
-    decimal_numbers,
     nearest_float,
 )
 from operators.expression_types import ColumnType, ExpressionTypes, constant_fraction, exact_constant, is_condition
@@ -172,6 +171,10 @@ class _Evaluation:
                 return self.condition(left) | self.condition(right)
             case Not(operand):
                 return ~self.condition(operand)
+            case IsNull((Arithmetic() | Negate() | Absolute()) as computed):
+                # Compared with itself, since its values may be beyond every Arrow type.
+                known = self._compare("=", computed, computed).known
+                return _Truth(np.zeros(self._rows, dtype=bool) if known is None else ~known)
             case IsNull(operand):
                 missing = pc.is_null(decoded(self.result(operand)), nan_is_null=True)
                 return _Truth(_bools(missing))
