@@ -19,6 +19,7 @@ class Function:
     def __init__(self, compute: Callable[..., Any], name: str) -> None:
         self.compute = compute
         self.name = name
+        self.__wrapped__ = compute  # where `inspect.signature` looks
         self.__doc__ = compute.__doc__
         self.__module__ = getattr(compute, "__module__", None) or __name__
         self.__qualname__ = getattr(compute, "__qualname__", name)
@@ -66,7 +67,7 @@ def function(compute: Callable[..., Any], name: str | None = None) -> Function:
     if not callable(compute):
         raise PredicateError(f"function() takes a Python function over Arrow arrays, not {compute!r}")
     if isinstance(compute, Function):
-        return compute if name is None else Function(compute.compute, name)
+        return compute if name in (None, compute.name) else Function(compute, str(name))
     where = getattr(compute, "__qualname__", "")
     if "<" in where:
         kind = (

@@ -437,7 +437,8 @@ def test_functions_of_a_query_are_called_by_the_name_they_are_given() -> None:
     query = parse_query("SELECT * FROM R, S WHERE R.a < S.a AND near(R.x, S.x, 1)", functions={"near": contains})
     call = query.condition.right  # type: ignore[attr-defined]
     assert isinstance(call, Call)
-    assert (call.function.compute, call.name) == (contains.compute, "near")  # type: ignore[attr-defined]
+    assert (call.function.compute, call.name) == (contains, "near")  # type: ignore[attr-defined]
+    assert repr(pickle.loads(pickle.dumps(call))) == "near(R.x, S.x, 1)"
     with pytest.raises(QueryError, match=r"the query was given near\): pass functions=\{'far': f\} to StreamJoin"):
         parse_query("SELECT * FROM R, S WHERE far(R.x, S.x)", functions={"near": contains})
 
