@@ -177,7 +177,13 @@ class _Reader:
                 return joined(self.without_not(left, negated), self.without_not(right, negated))
             case Between(operand, low, high):
                 self.check_values(operand, low, high)
-                return Or(Compare("<", operand, low), Compare(">", operand, high)) if negated else condition
+                if negated:
+                    return Or(Compare("<", operand, low), Compare(">", operand, high))
+                try:
+                    self.comparisons.read(condition)
+                except NotAnIntervalError:  # of its two halves one may be
+                    return And(Compare(">=", operand, low), Compare("<=", operand, high))
+                return condition
             case Compare(operator, left, right):
                 self.check_values(left, right)
                 found = Compare(_NEGATED[operator] if negated else operator, left, right)
