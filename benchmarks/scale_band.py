@@ -131,9 +131,9 @@ def _nested(size: int, probes: int, index: str | None = None) -> Run:
         for at in range(8, probes, 1 << 16):
             running.send("S", s.slice(at, 1 << 16))
         running.finish()
-        results = reader.finish()
+        reader.join()
         seconds = time.perf_counter() - start
-        return _run(before, running.metrics(), probes - 8, seconds, results)
+        return _run(before, running.metrics(), probes - 8, seconds, reader.results())
 
 
 def _alternating(size: int, batch: int, measured: int, index: str | None) -> Run:
@@ -150,9 +150,9 @@ def _alternating(size: int, batch: int, measured: int, index: str | None) -> Run
         start = time.perf_counter()
         _send(running, r, s, batch, size, total)
         running.finish()
-        results = reader.finish()
+        reader.join()
         seconds = time.perf_counter() - start
-        return _run(before, running.metrics(), 2 * measured, seconds, results)
+        return _run(before, running.metrics(), 2 * measured, seconds, reader.results())
 
 
 def _indexes(quick: bool, nested: Run) -> list[dict[str, Any]]:
@@ -243,6 +243,6 @@ class _Reader(threading.Thread):
         while self._running.metrics().total("answered", self._running.join.engine.collector) < rows:
             time.sleep(0.001)
 
-    def finish(self) -> pa.Table:
-        self.join()
+    def results(self) -> pa.Table:
+        """All of them, once the thread has ended."""
         return pa.Table.from_batches(self._batches, self._running.result_schema()).combine_chunks()

@@ -6,7 +6,7 @@ the log of full lines, and the head keeps its place there. The log is a ring tha
 chain ends where it leads to before what is held.
 
     head = (1 + place of the cell's last full line in the log) * 8 + rows here       no line: place -1
-    row  = 0, position - base: 31 bits | 0, code: 15 bits | 0, code: 15 bits
+    row  = 0, position - base: 31 bits | 0, code: 15 bits | 0, code: 15 bits         no row: 2^31 - 1, 0, 0
 
 The bits before the three fields are guards. Set, they keep a subtraction of all three at once from borrowing across
 fields, and tell afterwards which of them was smaller: two subtractions compare a row with both ends of three ranges.
@@ -26,7 +26,7 @@ from indexes.rank_codes import CODES, RankCodes, high_code, low_code, rank_code
 LINE, FULL = 8, 7
 """Numbers of a cell, and rows of one."""
 
-MOST = 1 << 31
+MOST = (1 << 31) - 1
 """Positions that can be counted from a base."""
 
 GUARDS = -(1 << 63) | 1 << 31 | 1 << 15
@@ -35,13 +35,16 @@ CODE = CODES - 1
 
 FIELD = (1 << 16) - 1
 
+NO_ROW = MOST << 32
+"""In an empty place: a position behind what any range ends with."""
+
 DECIDED = CODES
 """In place of a code that no row needs to be compared with."""
 
 GROUP = 32
 """Rows whose cells are fetched together."""
 
-AHEAD = 6
+AHEAD = 4
 """Probe rows whose cells are fetched before they are read."""
 
 
@@ -106,12 +109,13 @@ def append_rows(
                     place = cells.log + (end & cells.mask) * LINE
                     for row in range(LINE):
                         lines[place + row] = lines[line + row]
+                        lines[line + row] = NO_ROW
                     end += 1
                     head = end * LINE
                     rows = 0
                 else:
-                    for row in range(1, 1 + rows):
-                        lines[line + row] = lines[line + row + dead]
+                    for row in range(1, LINE):
+                        lines[line + row] = lines[line + row + dead] if row <= rows else NO_ROW
                     head -= dead
             lines[line + 1 + rows] = entries[i]
             lines[line] = head + 1
@@ -135,14 +139,16 @@ def encode_probes(
     lows: np.ndarray,
     highs: np.ndarray,
     whole: np.ndarray,
+    live_first: np.ndarray,
+    live_end: np.ndarray,
     corners: np.ndarray,
-    ranges: np.ndarray,
+    asked: np.ndarray,
 ) -> None:
-    """The least and the greatest codes of each probe row, as in a row of the grid, and the cell where they begin.
+    """What each probe row asks for, in the form of a row of the grid, and the cell where its rectangle begins.
 
-    `ranges` gets a row of least and one of greatest codes, and again both, as far as a row of that code needs to be
-    settled: DECIDED in place of the others. `lows` and `highs` are of the two dimensions; a dimension that is `whole`
-    has the range of all codes.
+    asked[row]: the least position and codes; the greatest ones and the guards, or 0 if no position is live; and again
+    the least and greatest codes, as far as a row of that code needs to be settled by its keys, DECIDED in place of the
+    others. `lows` and `highs` are of the two dimensions; one that is `whole` has the range of all codes.
     """
     a, b, c, d = first_codes
     e, f, g, h = second_codes
@@ -156,10 +162,25 @@ def encode_probes(
             other_low, other_least = low_code(lows[1, i], e, f, g, h)
             other_high, other_greatest = high_code(highs[1, i], e, f, g, h)
         corners[i] = ((other_low >> cells.second_shift) << cells.strip_bits) + (low >> cells.first_shift)
-        ranges[0, i] = low << 16 | other_low
-        ranges[1, i] = high << 16 | other_high
-        ranges[2, i] = (DECIDED if least else low) << 16 | (DECIDED if other_least else other_low)
-        ranges[3, i] = (DECIDED if greatest else high) << 16 | (DECIDED if other_greatest else other_high)
+        some = live_end[i] > live_first[i]
+        asked[i, 0] = (live_first[i] - cells.base) << 32 | low << 16 | other_low
+        asked[i, 1] = ((live_end[i] - 1 - cells.base) << 32 | high << 16 | other_high | GUARDS) * some
+        asked[i, 2] = (DECIDED if least else low) << 16 | (DECIDED if other_least else other_low)
+        asked[i, 3] = (DECIDED if greatest else high) << 16 | (DECIDED if other_greatest else other_high)
+
+
+@kernel
+def _corners(low: int, high: int, cells: Cells) -> tuple[int, int, int, int]:
+    """First and last column, first and last strip of a rectangle."""
+    columns = ((low >> 16) & CODE) >> cells.first_shift, ((high >> 16) & CODE) >> cells.first_shift
+    return columns[0], columns[1], (low & CODE) >> cells.second_shift, (high & CODE) >> cells.second_shift
+
+
+@kernel
+def _undecided(entry: int, low: int, high: int) -> bool:
+    """Whether a row has one of the codes that need to be settled."""
+    code, other = (entry >> 16) & CODE, entry & CODE
+    return (code == low >> 16) | (code == high >> 16) | (other == low & FIELD) | (other == high & FIELD)
 
 
 @kernel
@@ -170,75 +191,102 @@ def visit_cells(
     ends: np.ndarray,
     probe: Probe,
     cells: Cells,
-    ranges: np.ndarray,
+    asked: np.ndarray,
     oldest: int,
-    newest: int,
     settle: bool,
 ) -> tuple[int, int, int]:
-    """What the probe rows meet in their rectangles, see `candidates.Visit`; `newest` is the next row's position.
+    """What the probe rows meet in their rectangles, see `candidates.Visit`.
 
-    Rows whose codes leave it open are settled by their keys; all of them where other conditions `settle`. A candidate
-    is written before it is known to be one, so the last place of `positions` is never counted as room.
+    Rows whose codes leave it open are settled by their keys; all of them where other conditions `settle`. The seven
+    places of a line are compared without a branch, empty ones too: candidates are written before it is known whether
+    they are any, and settled when the rectangle is done. Where room may not suffice for that, `_visit_with_care`.
     """
-    lines, log, mask, base = cells.lines, cells.log, cells.mask, cells.base
-    row_of, live_first, live_end, corners = probe.row, probe.first, probe.end, probe.low
+    lines, base = cells.lines, cells.base
+    log, mask = cells.log, cells.mask
+    row_of, corners = probe.row, probe.low
+    flat = asked.reshape(asked.size)
     bands = row_of.size
     next_strip = LINE << cells.strip_bits
-    room = positions.size - 1
+    room = positions.size - LINE
     for b in range(band, bands):
         if b + AHEAD < bands:
+            prefetch(flat, row_of[b + AHEAD] * 4)
             corner = corners[b + AHEAD] * LINE
             for _ in range(2):
                 prefetch(lines, corner)
                 prefetch(lines, corner + LINE)
                 corner += next_strip
         row = row_of[b]
-        least, greatest = ranges[0, row], ranges[1, row]
-        since, until = live_first[row] - base, min(live_end[row], newest) - base
-        needed = used
-        if until > since:
-            low = since << 32 | least
-            high = (until - 1) << 32 | greatest | GUARDS
-            first_cell, last_cell = least >> 16 >> cells.first_shift, greatest >> 16 >> cells.first_shift
-            first_strip, last_strip = (least & CODE) >> cells.second_shift, (greatest & CODE) >> cells.second_shift
+        low, high = asked[row, 0], asked[row, 1]
+        at = np.uint64(used)
+        crowded: bool = used > room
+        if high:
+            first_column, last_column, first_strip, last_strip = _corners(low, high, cells)
             for strip in range(first_strip, last_strip + 1):
-                begin = (strip << cells.strip_bits) + first_cell
-                for number in range(begin, begin + last_cell - first_cell + 1):
-                    line = number * LINE
-                    while True:
-                        head = lines[line]
-                        # Written past the room, candidates are only counted.
-                        step = 1 if needed + FULL <= room else 0
-                        at = needed if step else room
-                        for i in range(line + 1, line + 1 + (head & FULL)):
-                            entry = lines[i]
-                            inside = ((entry | GUARDS) - low) & (high - entry) & GUARDS == GUARDS
+                begin = (strip << cells.strip_bits) + first_column
+                for number in range(begin, begin + last_column - first_column + 1):
+                    line = np.uint64(number * LINE)
+                    while not crowded:
+                        for i in range(1, LINE):
+                            entry = lines[line + np.uint64(i)]
                             positions[at] = entry
-                            at += step * inside
-                            needed += inside
-                        place = (head >> 3) - 1
+                            at += np.uint64(((entry | GUARDS) - low) & (high - entry) & GUARDS == GUARDS)
+                        crowded = int(at) > room
+                        place = (lines[line] >> 3) - 1
                         if place < oldest:
                             break
-                        line = log + (place & mask) * LINE
+                        line = np.uint64(log + (place & mask) * LINE)
                         # Older lines have older rows only, and none of these is live.
-                        if lines[line + FULL] >> 32 < since:
+                        if lines[line + np.uint64(FULL)] >> 32 < low >> 32:
                             break
-            if needed > room - FULL:
-                return b, used, needed + LINE
-            kept = used
-            low, high = ranges[2, row], ranges[3, row]
-            for i in range(used, needed):
+        if crowded:
+            needed = _visit_with_care(used, positions, row, probe, cells, asked, oldest, settle)
+            if needed > positions.size:
+                return b, used, needed
+            used = needed
+        else:
+            least, greatest = asked[row, 2], asked[row, 3]
+            for i in range(used, int(at)):
                 entry = positions[i]
-                position = base + (entry >> 32)
-                code, other = (entry >> 16) & CODE, entry & CODE
-                undecided = (code == low >> 16) | (code == high >> 16)
-                undecided |= (other == low & FIELD) | (other == high & FIELD)
-                if not (settle | undecided) or passes(probe, row, position):
-                    positions[kept] = position
-                    kept += 1
-            used = kept
+                if not (settle | _undecided(entry, least, greatest)) or passes(probe, row, base + (entry >> 32)):
+                    positions[used] = base + (entry >> 32)
+                    used += 1
         ends[b] = used
     return bands, used, used
+
+
+@kernel
+def _visit_with_care(
+    used: int,
+    positions: np.ndarray,
+    row: int,
+    probe: Probe,
+    cells: Cells,
+    asked: np.ndarray,
+    oldest: int,
+    settle: bool,
+) -> int:
+    """As `visit_cells` for one probe row, but writes matches only, and only counts those that have no room."""
+    lines = cells.lines
+    low, high, least, greatest = asked[row]
+    first_column, last_column, first_strip, last_strip = _corners(low, high, cells)
+    for strip in range(first_strip, last_strip + 1):
+        for column in range(first_column, last_column + 1):
+            line = ((strip << cells.strip_bits) + column) * LINE
+            while True:
+                for i in range(line + 1, line + LINE):
+                    entry = lines[i]
+                    if ((entry | GUARDS) - low) & (high - entry) & GUARDS == GUARDS:
+                        position = cells.base + (entry >> 32)
+                        if not (settle | _undecided(entry, least, greatest)) or passes(probe, row, position):
+                            if used < positions.size:
+                                positions[used] = position
+                            used += 1
+                place = (lines[line] >> 3) - 1
+                if place < oldest:
+                    break
+                line = cells.log + (place & cells.mask) * LINE
+    return used
 
 
 @kernel

@@ -13,6 +13,7 @@ from indexes.grid_cells import (
     CODE,
     LINE,
     MOST,
+    NO_ROW,
     Cells,
     append_rows,
     encode_probes,
@@ -23,7 +24,7 @@ from indexes.grid_cells import (
 from indexes.grid_shape import BITS, LIKE, GridShape, best_shape, most_cells
 from indexes.ordered_integers import ordered_integers
 from indexes.radix_sort import sorted_with_order
-from indexes.rank_codes import CODES, RankCodes, rank_codes
+from indexes.rank_codes import CODES, rank_codes
 from indexes.row_columns import RowColumns
 from indexes.window_index import WindowIndex
 
@@ -88,7 +89,7 @@ class GridIndex(WindowIndex):
         if not rows:
             return
         if first + rows - self._below > MOST:
-            raise ValueError(f"GridIndex: a window of {first + rows - self._below:,} rows is more than 2^31")
+            raise ValueError(f"GridIndex: a window of {first + rows - self._below:,} rows is more than 2^31 - 1")
         columns = [ordered_integers(column.values) for column in keys]
         self._rows.append(first, columns, self._below)
         masks = [column.valid for column in keys if column.valid is not None]
@@ -118,12 +119,10 @@ class GridIndex(WindowIndex):
             some = slice(None, None, -(-probes // SAMPLED_PROBES))
             self._asked = lows[:, some].copy(), highs[:, some].copy(), negated
             self._sampling = False
-        whole = negated[list(self._axes)]
-        corners, ranges = np.empty(probes, np.int64), np.empty((4, probes), np.int64)
         on_axes = list(self._axes)
-        encode_probes(
-            self._cells, *self._codes, frozen(lows[on_axes]), frozen(highs[on_axes]), frozen(whole), corners, ranges
-        )
+        whole = negated[on_axes]
+        first, end = live_of(live, self._below)
+        corners, asked = self._encode(lows[on_axes], highs[on_axes], whole, first, frozen(np.minimum(end, self._next)))
         some_keys = np.logical_or(lows <= highs, negated[:, None]).all(axis=0)
         corners, order = sorted_with_order(corners)
         if not some_keys.all():
@@ -131,19 +130,16 @@ class GridIndex(WindowIndex):
             corners, order = frozen(corners[kept]), frozen(order[kept])
         if not len(order):
             return Matches.empty(probes)
-        first, end = live_of(live, self._below)
         rows = self._rows.values
-        probe = Probe(
-            order, corners, corners, first, end, rows.shape[1] - 1, frozen(rows), lows, highs, negated
-        )  # fmt: skip
+        probe = Probe(order, corners, corners, first, end, rows.shape[1] - 1, frozen(rows), lows, highs, negated)
         settle = bool(whole.any()) or self.dimensions > 2
-        ranges, cells, oldest, newest = frozen(ranges), self._cells, self._oldest, self._next
+        cells, oldest = self._cells, self._oldest
 
         def visit(
             band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe
         ) -> tuple[int, int, int]:
             visited: tuple[int, int, int] = visit_cells(
-                band, used, positions, ends, probe, cells, ranges, oldest, newest, settle
+                band, used, positions, ends, probe, cells, asked, oldest, settle
             )
             return visited
 
@@ -197,7 +193,9 @@ class GridIndex(WindowIndex):
         places = cells + (np.arange(self._oldest, self._end) & self._cells.mask)
         assert ((lines[places, 0] & 7) == 7).all()
         for cell in range(cells):
-            rows = lines[cell, 1 : 1 + (lines[cell, 0] & 7)]
+            rows, others = np.split(lines[cell, 1:], [lines[cell, 0] & 7])
+            # Empty places say so.
+            assert (others == NO_ROW).all()
             # Rows of a cell ascend by position and lie in it by their codes.
             assert (np.diff(rows >> 32) > 0).all()
             first, second = (rows >> 16) & CODE, rows & CODE
@@ -234,7 +232,7 @@ class GridIndex(WindowIndex):
         held = self._next - self._below
         newest = self._sampled(fresh)
         moved = [_distance(self._sample[axis], newest[axis]) > DRIFT for axis in self._axes]
-        widths = self._widths(self._codes)
+        widths = self._widths()
         unfit = self._shape.cost(held, widths) > LIKE * best_shape(held, widths).cost(held, widths)
         if any(moved) or unfit or worn or self._shape.cells > 4 * most_cells(held):
             old = self._sample
@@ -258,7 +256,7 @@ class GridIndex(WindowIndex):
             rank_codes(self._sample[axis], falling=falling[i], rising=rising[i]) for i, axis in enumerate(self._axes)
         )
         self._codes = (first, second)
-        self._shape = best_shape(len(held) + len(fresh), self._widths(self._codes))
+        self._shape = best_shape(len(held) + len(fresh), self._widths())
         self._cells = _empty_cells(self._shape, 1, self._below)
         self._oldest = self._end = 0
         keys = self._rows.at(held)
@@ -282,20 +280,31 @@ class GridIndex(WindowIndex):
         first, second = sorted(range(self.dimensions), key=lambda d: shares[d])[:2]
         return first, second
 
-    def _widths(self, mapping: tuple[RankCodes, RankCodes]) -> np.ndarray:
+    def _widths(self) -> np.ndarray:
         """How many codes the intervals seen last span, [axis, probe row]."""
         if self._asked is None:
             return np.full((2, 1), EXPECTED_WIDTH)
-        lows, highs, negated = (frozen(array[list(self._axes)]) for array in self._asked)
-        corners, ranges = np.empty(lows.shape[1], np.int64), np.empty((4, lows.shape[1]), np.int64)
-        encode_probes(self._cells, *mapping, lows, highs, negated, corners, ranges)
-        least, greatest = (np.stack([codes >> 16, codes & CODE]) for codes in ranges[:2])
-        return np.maximum(greatest - least, 0)
+        lows, highs, negated = (array[list(self._axes)] for array in self._asked)
+        somewhere = frozen(np.full(lows.shape[1], self._cells.base))
+        _, asked = self._encode(lows, highs, negated, somewhere, frozen(somewhere + 1))
+        least, greatest = ([column >> 16 & CODE, column & CODE] for column in (asked[:, 0], asked[:, 1]))
+        return np.maximum(np.stack(greatest) - np.stack(least), 0)
+
+    def _encode(
+        self, lows: np.ndarray, highs: np.ndarray, whole: np.ndarray, first: np.ndarray, end: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For probe rows the cells where their rectangles begin, and what they ask for, as the kernels take it."""
+        corners, asked = np.empty(lows.shape[1], np.int64), np.empty((lows.shape[1], 4), np.int64)
+        encode_probes(
+            self._cells, *self._codes, frozen(lows), frozen(highs), frozen(whole), first, end, corners, asked
+        )  # fmt: skip
+        return corners, frozen(asked)
 
 
 def _empty_cells(shape: GridShape, lines: int, base: int) -> Cells:
     """Cells without rows, and a log for so many full lines."""
     room = np.empty((shape.cells + lines) * LINE, np.int64)
+    room[: shape.cells * LINE].reshape(-1, LINE)[:, 1:] = NO_ROW
     room[: shape.cells * LINE : LINE] = 0
     return Cells(room, shape.cells * LINE, lines - 1, base, shape.strip_bits, *shape.shifts)
 

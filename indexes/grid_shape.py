@@ -12,7 +12,7 @@ from indexes.rank_codes import CODES
 BITS = 15
 """Bits of a code."""
 
-CELL, CHAINED, ROW = 35.0, 80.0, 1.5
+CELL, CHAINED, ROW = 25.0, 80.0, 1.0
 """Nanoseconds, about, to read a cell that was fetched early, a full line behind it, and to compare with a row, among a
 million rows."""
 
