@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from indexes.columns import Interval, Keys
+from operators.bound_dimension import BoundDimension
 from operators.expressions import ComparisonOperator
 from operators.float_bounds import FloatHalfLine, rounded
 from operators.float_values import ADD_PROBE, MULTIPLY, FloatValue, domain_of, program_of
@@ -28,7 +30,8 @@ from operators.integer_bounds import (
     RoundedHalfLine,
     integer_half_line,
 )
-from operators.key_types import KeyType, key_type
+from operators.key_types import key_type
+from operators.lead_bounds import bind_leads
 from operators.predicate import (
     LEFT,
     MIRRORED,
@@ -39,33 +42,19 @@ from operators.predicate import (
     ConstantValue,
     Dimension,
 )
-from operators.value_types import Types, check_types, common_tick, is_float, linear
+from operators.value_types import Types, check_types, exact_value, has_decimals, is_float, linear
 
 HalfLine = IntegerHalfLine | RoundedHalfLine | FloatHalfLine
 
 
 @dataclass(frozen=True)
-class BoundDimension:
-    """A dimension with its types fixed; ``half_lines[side]`` serve probes from that side."""
+class ExactDimension(BoundDimension):
+    """Keys that are as good as values; ``half_lines[side]`` serve probes from that side."""
 
-    dimension: Dimension
-    left: KeyType
-    right: KeyType
     half_lines: tuple[tuple[HalfLine, ...], tuple[HalfLine, ...]]
 
-    def key_type(self, side: int) -> KeyType:
-        return self.right if side == RIGHT else self.left
-
-    @property
-    def negated(self) -> bool:
-        return self.dimension.negated
-
     def intervals(self, probe_side: int, values: Keys) -> Interval:
-        """The other side's keys that match each probe row, as closed intervals.
-
-        An invalid probe row gets an empty interval, or one that covers everything if the
-        dimension is negated: either way it matches nothing. The arrays may be shared with the
-        probe's own and with each other: do not write to them.
+        """As `BoundDimension.intervals`.
 
         Cost: O(rows) in NumPy; comparisons with float arithmetic on the key search from a guess,
         in a compiled loop; integers that could overflow take Python integers.
@@ -104,6 +93,8 @@ def bind(dimension: Dimension, left_type: pa.DataType, right_type: pa.DataType) 
     types = (key_type(dimension.left, left_type), key_type(dimension.right, right_type))
     for comparison in dimension.comparisons:
         check_types(comparison, types)
+    if any(kind.is_lead for kind in types):
+        return bind_leads(dimension, types)
     left, right = (
         tuple(
             _half_line(comparison, order, types, probe_side)
@@ -112,7 +103,7 @@ def bind(dimension: Dimension, left_type: pa.DataType, right_type: pa.DataType) 
         )
         for probe_side in (LEFT, RIGHT)
     )
-    return BoundDimension(dimension, *types, (left, right))
+    return ExactDimension(dimension, *types, (left, right))
 
 
 def _orders(operator: ComparisonOperator) -> tuple[Order, ...]:
@@ -129,23 +120,31 @@ def _half_line(comparison: Comparison, order: Order, types: Types, probe_side: i
         assert isinstance(other, Chain)
         key_term, other = other, key_term
         order = MIRRORED[order]  # type: ignore[assignment]
-    tick = common_tick(comparison, types)
-    if is_float(key_term, types):
+    if is_float(key_term, comparison, types):
         return _float_half_line(comparison, key_term, other, order, types, probe_side)
-    a, b, constant = linear(key_term, types, tick)
+    a, b, constant = linear(key_term, types)
     key_factor, probe_factor = (b, a) if probe_side == LEFT else (a, b)
     if isinstance(other, Chain):
-        if is_float(other, types):
+        if is_float(other, comparison, types):
             value = FloatValue(domain_of(types[probe_side]), program_of(other.steps))
-            return RoundedHalfLine(key_factor, constant, value, order)
-        a, b, moved = linear(other, types, tick)
+            assert key_factor.denominator == constant.denominator == 1, "only integers compare with floats"
+            return RoundedHalfLine(key_factor.numerator, constant.numerator, value, order)
+        a, b, moved = linear(other, types)
         probe_factor -= a if probe_side == LEFT else b
         constant -= moved
-    elif isinstance(other, float):
+    elif isinstance(other, float) and not has_decimals(comparison, types):
         constant -= math.floor(other) if order in ("<=", ">") else math.ceil(other)
     else:
-        constant -= linear(other, types, tick)[2]
-    return integer_half_line(key_factor, probe_factor, constant, order)
+        constant -= exact_value(other)
+    return integer_half_line(*_whole(key_factor, probe_factor, constant), order)
+
+
+def _whole(*numbers: Fraction) -> tuple[int, int, int]:
+    """The least integers in the same proportion."""
+    scale = math.lcm(*(number.denominator for number in numbers))
+    first, second, third = (number.numerator * (scale // number.denominator) for number in numbers)
+    common = math.gcd(first, second, third)
+    return first // common, second // common, third // common
 
 
 def _float_half_line(
@@ -179,11 +178,11 @@ def _float_half_line(
     else:
         assert isinstance(other, Chain)
         program = program_of(key_term.steps)
-        if is_float(other, types):
+        if is_float(other, comparison, types):
             threshold = FloatValue(probe_domain, program_of(other.steps))
         else:
-            a, b, constant = linear(other, types, 1)
-            threshold = IntegerValue(a if probe_side == LEFT else b, constant)
+            a, b, constant = linear(other, types)
+            threshold = IntegerValue((a if probe_side == LEFT else b).numerator, constant.numerator)
     nan_passes = comparison.operator == "!="
     return FloatHalfLine(key_domain, program, order, threshold, addend, nan_passes)
 

@@ -236,7 +236,7 @@ class _Evaluation:
             if not columns or families != {"decimal"}:
                 return None
         one, other = (self._arrow_operand(each) for each in (left, right))
-        if families == {"decimal"} and one.type.scale != other.type.scale:
+        if families == {"decimal"} and (one.type.scale != other.type.scale or one.type.scale < 0):
             return None
         if isinstance(one, pa.Scalar) and isinstance(other, pa.Scalar):
             one = pa.repeat(one, self._rows)

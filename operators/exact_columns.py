@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from operators.expressions import ComparisonOperator
 
@@ -131,40 +130,6 @@ def nearest_float(number: int) -> float:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
-
-
-def decimal_numbers(array: pa.Array) -> np.ndarray:
-    """The unscaled numbers of a decimal column: int64 where they fit, else Python integers."""
-    width = array.type.byte_width
-    data = array.buffers()[1]
-    if data is None or not len(array):
-        return np.empty(0, np.int64)
-    if width <= 8:
-        stored = np.frombuffer(data, f"i{width}", count=len(array), offset=array.offset * width)
-        return stored.astype(np.int64, copy=False)
-    count = width // 8
-    words = np.frombuffer(data, np.uint64, count=len(array) * count, offset=array.offset * width).reshape(-1, count)
-    lowest = np.ascontiguousarray(words[:, 0]).view(np.int64)
-    sign = lowest >> 63
-    if (words[:, 1:].view(np.int64) == sign[:, None]).all():
-        return lowest
-    numbers = words[:, -1].view(np.int64).astype(object)
-    for word in range(count - 2, -1, -1):
-        numbers = numbers * 2**64 + words[:, word].astype(object)
-    return numbers
-
-
-def decimal_array(numbers: np.ndarray, valid: np.ndarray | None, kind: pa.DataType) -> pa.Array:
-    """A decimal column of unscaled numbers that fit its type."""
-    count = kind.byte_width // 8
-    words = np.empty((len(numbers), count), np.uint64)
-    for word in range(count):
-        if numbers.dtype == object:
-            words[:, word] = (numbers >> (64 * word)) & (2**64 - 1)
-        else:
-            words[:, word] = (numbers if word == 0 else numbers >> 63).view(np.uint64)
-    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(numbers), [bits, pa.py_buffer(words)])
 
 
 def _ends(numbers: Numbers) -> tuple[int, int]:

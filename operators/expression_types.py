@@ -40,7 +40,7 @@ from operators.expressions import (
     Or,
 )
 from operators.families import NUMBERS, TEXTS, TIMES, Family, article, combined, comparable, scaled
-from operators.key_types import KeyType, plain_type, value_type
+from operators.key_types import KeyType, key_type, plain_type
 
 ColumnType = Callable[[Column], pa.DataType]
 
@@ -123,7 +123,7 @@ class ExpressionTypes:
 
     def column(self, column: Column) -> KeyType:
         """What a column measures."""
-        return value_type(column.name, self._column_type(column))
+        return key_type(column.name, self._column_type(column))
 
     def measure(self, term: Expression, within: Expression, decimals: bool) -> Measure:
         """What a value measures; ``within`` is the comparison or selected expression that a message quotes."""

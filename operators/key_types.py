@@ -1,9 +1,11 @@
 """Which Arrow types can be a join key, and how a column of one becomes int64 or float64 keys.
 
-Below this file only int64 and float64 exist. Every type maps to one of them in an order-preserving
+Below this file only int64 and float64 exist. Most types map to one of them in an order-preserving
 way that loses nothing: unsigned 64-bit integers flip their top bit (`KeyType.offset` undoes it),
-narrower numbers widen, dates and times keep their ticks (`KeyType.tick` says how long one is). The
-bounds undo these maps exactly when two columns of different types meet.
+narrower numbers widen, dates and times keep their ticks (`KeyType.tick` says how long one is),
+decimals of up to 18 digits lose their point. The bounds undo these maps exactly when two columns of
+different types meet. What 64 bits cannot hold, strings, binary and longer decimals, has a *lead*: a
+key that never falls as the value rises. Leads narrow a search down; the values settle it.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes.columns import Keys
+from operators.decimal_numbers import DIGITS_IN_64_BITS, decimal_leads, small_decimals
 from operators.errors import PredicateError
-from operators.families import TIMES, Family
+from operators.families import TEXTS, TIMES, Family
+from operators.text_keys import text_leads
 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INT64_MIN = np.iinfo(np.int64).min
@@ -39,6 +43,12 @@ class KeyType:
         return self.family == "float"
 
     @property
+    def is_lead(self) -> bool:
+        """Whether keys only lead to values, and two values may share one."""
+        plain = plain_type(self.arrow)
+        return self.family in TEXTS or (self.family == "decimal" and plain.precision > DIGITS_IN_64_BITS)
+
+    @property
     def is_temporal(self) -> bool:
         return self.family in TIMES
 
@@ -49,13 +59,14 @@ class KeyType:
 
     @property
     def dtype(self) -> np.dtype[np.int64] | np.dtype[np.float64]:
-        return np.dtype(np.float64) if self.is_float else np.dtype(np.int64)
+        floats = self.is_float or (self.family == "decimal" and self.is_lead)
+        return np.dtype(np.float64) if floats else np.dtype(np.int64)
 
     def __str__(self) -> str:
         return f"{self.column} ({self.arrow})"
 
 
-def value_type(column: str, arrow: pa.DataType) -> KeyType:
+def key_type(column: str, arrow: pa.DataType) -> KeyType:
     """What the values of ``column`` measure; a type whose values do not compare is an error with a remedy.
 
     Dictionaries and run-length codes are what they stand for.
@@ -111,14 +122,6 @@ def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def key_type(column: str, arrow: pa.DataType) -> KeyType:
-    """The key type of ``column``; a type that cannot be a key is an error with a remedy."""
-    kind = value_type(column, arrow)
-    if kind.family in ("string", "binary", "decimal"):
-        raise PredicateError(f"column {column} of type {arrow} cannot be a join key: not supported yet")
-    return kind
-
-
 def _remedy(column: str, arrow: pa.DataType) -> str:
     types = pa.types
     cell = f'table["{column}"]'
@@ -138,6 +141,10 @@ def to_keys(column: str, array: pa.Array | pa.ChunkedArray) -> Keys:
     kind = key_type(column, array.type)
     array = decoded(array)
     valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
+    if kind.family in TEXTS:
+        return Keys(text_leads(array), valid)
+    if kind.family == "decimal":
+        return Keys(decimal_leads(array) if kind.is_lead else small_decimals(array), valid)
     if kind.is_float:
         return _float_keys(stored_values(array).astype(np.float64, copy=False), valid)
     values = stored_values(array)

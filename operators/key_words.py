@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from indexes.compiled import kernel
 from operators.errors import PredicateError
 from operators.key_dictionary import ByteDictionary
-from operators.key_types import decoded, stored_values, value_type
+from operators.key_types import decoded, key_type, stored_values
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -49,7 +49,7 @@ def key_words(column: str, array: pa.Array | pa.ChunkedArray, dictionary: ByteDi
 
     dictionary: numbers strings, binary and wide decimals; the same for all columns that are to be compared.
     """
-    kind = value_type(column, array.type)
+    kind = key_type(column, array.type)
     array = decoded(array)
     words = np.zeros((len(array), WORDS), np.int64)
     valid = np.ones(len(array), np.bool_)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.condition import columns_in, conjunction
-from operators.dimension_keys import is_settled_by_keys
+from operators.dimension_keys import are_values_needed, is_settled_by_keys
 from operators.evaluation import evaluate
 from operators.expressions import Column, Expression
 from operators.predicate import Predicate
@@ -35,7 +35,7 @@ class PairCheck:
         names = [
             dimension.column(side)
             for dimension in self.predicate.dimensions
-            if not dimension.made and not is_settled_by_keys(schema.field(dimension.column(side)).type)
+            if not dimension.made and are_values_needed(schema.field(dimension.column(side)).type)
         ]
         residual = () if self.predicate.residual is None else (self.predicate.residual,)
         for expression in (*residual, *self.predicate.excluded):
@@ -46,9 +46,10 @@ class PairCheck:
         """What there is to evaluate on pairs whose payload has these schemas; None if the keys decide everything."""
         required = [] if self.predicate.residual is None else [self.predicate.residual]
         for dimension in self.predicate.dimensions:
-            # `columns` has asked for the column if, and only if, its keys do not settle it
-            found = schemas[0].get_field_index(dimension.left)
-            if not dimension.made and found >= 0 and not is_settled_by_keys(schemas[0].field(found).type):
+            # `columns` has asked for both columns if their keys do not settle it
+            found = [schema.get_field_index(dimension.column(side)) for side, schema in enumerate(schemas)]
+            types = [schema.field(index).type for schema, index in zip(schemas, found, strict=True) if index >= 0]
+            if not dimension.made and len(types) == 2 and not is_settled_by_keys(types[0], types[1]):
                 required += dimension.expressions
         excluded = self.predicate.excluded
         return PairFilter(conjunction(required) if required else None, excluded) if required or excluded else None

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes import Interval, Keys
-from operators.bounds import BoundDimension, bind
+from operators.bound_dimension import BoundDimension
+from operators.bounds import bind
 from operators.dimension_keys import keys_of
 from operators.element_rows import LEFT, RIGHT
 from operators.evaluation import evaluate

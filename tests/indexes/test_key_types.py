@@ -19,10 +19,11 @@ from indexes import Interval, Keys, Live, WindowIndex
 from indexes.long_key_index import LongKeyIndex
 from indexes.long_keys import LongInterval, LongKeys
 from operators.bounds import bind
+from operators.condition import normalise
 from operators.expressions import stream
 from operators.key_types import to_keys
 from operators.long_key_columns import is_long, to_long_keys
-from operators.predicate import RIGHT, normalise
+from operators.predicate import RIGHT
 from tests.indexes.every_index import NAMES, tiny_indexes
 from tests.indexes.generated import seeds
 
@@ -92,7 +93,7 @@ def interval_of(sign: str, stored: pa.DataType, probe: pa.Array) -> Interval | L
     bounds = keys_of(probe)
     if not is_long(probe.type):
         assert isinstance(bounds, Keys)
-        dimension = normalise(COMPARE[sign](R.a, S.a), "R", "S").dimensions[0]
+        dimension = normalise(COMPARE[sign](R.a, S.a), "R", "S").branches[0].dimensions[0]
         return bind(dimension, stored, probe.type).intervals(RIGHT, bounds)
     low = bounds if sign in (">", ">=", "=", "!=") else None
     high = bounds if sign in ("<", "<=", "=", "!=") else None
