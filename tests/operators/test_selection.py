@@ -30,7 +30,7 @@ def test_none_stands_for_all_columns_that_the_kind_shows() -> None:
 
 
 def test_items_come_in_the_order_of_the_list_with_their_names_and_types() -> None:
-    given = [
+    given: list[Any] = [
         "S.id",
         (S.ts - R.ts).alias("delay"),
         R["id"],
