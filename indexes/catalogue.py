@@ -72,7 +72,9 @@ CATALOGUE: Mapping[str, Entry] = {
     "BISort": Entry(lambda at: BISort(at.subwindow, **at.options)),
     "HashIndex": Entry(lambda at: HashIndex(**at.options), bands=False),
     "TieredRuns": Entry(lambda at: TieredRuns(at.dimensions, first_position=at.first_position)),
-    "GridIndex": Entry(lambda at: GridIndex(at.dimensions, first_position=at.first_position), bands=False),
+    "GridIndex": Entry(
+        lambda at: GridIndex(at.dimensions, window=at.window, first_position=at.first_position), bands=False
+    ),
     "RangeTreeWindow": Entry(
         lambda at: RangeTreeWindow(at.dimensions, first_position=at.first_position), bands=False
     ),

@@ -21,6 +21,10 @@ batches of 1,000, 1.5 against 2.1 at 2^20; at batches of 10,000 7.5 against 6.1,
 DENSE = 64.0
 """Matches per row from which two inequalities are better answered in proportion to the answer."""
 
+SIFTED, SIFTED_FEW = 64.0, 16.0
+"""Rows that an equality, and that a range, may leave for the other conditions to filter one by one: each is a cache
+line that was not asked for early."""
+
 DRIFT = 0.2
 """Greatest distance between the distributions of earlier and later keys that still counts as none."""
 
@@ -52,6 +56,7 @@ class Observed:
     """What a sample showed; the defaults are what is assumed without one.
 
     matches:     rows that a probe row meets in the window, on average.
+    alone:       rows that the one dimension which leaves the fewest would leave by itself, on average.
     most_common: the share of rows that have the most common key.
     drifting:    whether later keys are distributed differently from earlier ones.
     """
@@ -59,6 +64,7 @@ class Observed:
     matches: float | None = None
     most_common: float = 0.0
     drifting: bool = False
+    alone: float | None = None
 
     @classmethod
     def of(cls, keys: Sequence[Keys], intervals: Sequence[Interval], window: int) -> Observed:
@@ -73,14 +79,17 @@ class Observed:
         if not rows or not len(intervals[0]):
             return cls()
         met = np.ones((len(intervals[0]), rows), np.bool_)
+        shares = []
         for column, interval in zip(columns, intervals, strict=True):
             low, high = ordered_integers(interval.low), ordered_integers(interval.high)
-            met &= ((column >= low[:, None]) & (column <= high[:, None])) != interval.negated
+            inside = ((column >= low[:, None]) & (column <= high[:, None])) != interval.negated
+            shares.append(float(inside.mean()))
+            met &= inside
         _, counts = np.unique(columns[0], return_counts=True)
         earlier, later = np.sort(columns[0][: rows // 2]), np.sort(columns[0][rows // 2 :])
-        shares = [np.searchsorted(half, columns[0], "right") / max(1, len(half)) for half in (earlier, later)]
-        drifting = rows >= 32 and float(np.abs(shares[0] - shares[1]).max()) > DRIFT + 1 / np.sqrt(rows)
-        return cls(float(met.mean()) * window, float(counts.max()) / rows, bool(drifting))
+        ranks = [np.searchsorted(half, columns[0], "right") / max(1, len(half)) for half in (earlier, later)]
+        drifting = rows >= 32 and float(np.abs(ranks[0] - ranks[1]).max()) > DRIFT + 1 / np.sqrt(rows)
+        return cls(float(met.mean()) * window, float(counts.max()) / rows, bool(drifting), min(shares) * window)
 
 
 @dataclass(frozen=True)
@@ -102,15 +111,18 @@ def choose(query: Query, observed: Observed | None = None) -> Choice:
         return Choice("NestedLoop", "no range is asked for, so nearly every row matches and must be visited")
     if query.window <= FEW_ROWS:
         return Choice("NestedLoop", f"a window of {query.window} rows is compared faster than searched")
-    if query.equalities and matches <= DENSE and not query.counting:
+    alone = observed.alone if observed.alone is not None else matches
+    if query.equalities and alone <= SIFTED and not query.counting:
         rest = "; the other conditions filter what it finds" if query.ranges or query.negations else ""
         if query.window <= HASHED_ROWS:
             return Choice("HashIndex", f"an equality picks its rows in one step{rest}")
         return Choice("LeveledTrees", f"an equality is a range of one value, and this window too large to hash{rest}")
     if query.equalities + query.ranges >= 2:
+        if observed.alone is not None and alone <= SIFTED_FEW and not query.counting:
+            return Choice("LeveledTrees", f"one column alone leaves about {alone:,.0f} rows; the others filter these")
         if query.counting and query.equalities + query.ranges == 2 and not query.negations:
             return Choice("RangeTreeWindow", "two ranges are counted without visiting the matches")
-        if query.bands >= 2 and not query.counting:
+        if query.equalities + query.bands >= 2 and not query.counting:
             return Choice("GridIndex", "two bands are a rectangle, which touches a few cells of a grid")
         if matches >= DENSE:
             return Choice(

@@ -290,20 +290,18 @@ def _visit_with_care(
 
 
 @kernel
-def held_positions(cells: Cells, oldest: int, below: int, found: np.ndarray) -> int:
-    """Write the positions of all rows that have not expired, in any order; returns their number."""
+def mark_held(cells: Cells, oldest: int, below: int, held: np.ndarray) -> None:
+    """Set held[position - below] for every row that has not expired. Cost: O(cells + rows)."""
     lines, log, mask = cells.lines, cells.log, cells.mask
-    count = 0
     for number in range(log // LINE):
         line = number * LINE
         while True:
             for i in range(line + 1, line + 1 + (lines[line] & FULL)):
                 position = cells.base + (lines[i] >> 32)
                 if position >= below:
-                    found[count] = position
-                    count += 1
+                    assert not held[position - below], "no row is kept twice"
+                    held[position - below] = True
             place = (lines[line] >> 3) - 1
             if place < oldest:
                 break
             line = log + (place & mask) * LINE
-    return count

@@ -18,7 +18,7 @@ from indexes.grid_cells import (
     append_rows,
     encode_probes,
     free_lines,
-    held_positions,
+    mark_held,
     visit_cells,
 )
 from indexes.grid_shape import BITS, LIKE, GridShape, best_shape, most_cells
@@ -66,20 +66,26 @@ class GridIndex(WindowIndex):
     to 16 for each dimension. At most 2^31 rows.
     """
 
-    def __init__(self, dimensions: int = 2, *, first_position: int = 0, first_look: int = FIRST_LOOK) -> None:
-        for name, value in (("dimensions", dimensions), ("first_look", first_look)):
+    def __init__(
+        self, dimensions: int = 2, *, window: int = 1, first_position: int = 0, first_look: int = FIRST_LOOK
+    ) -> None:
+        """`window` is the number of rows that the grid is made for until there are more."""
+        for name, value in (("dimensions", dimensions), ("window", window), ("first_look", first_look)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"GridIndex: {name} must be a whole number of 1 or more, not {value!r}")
         self.dimensions = dimensions
+        self._window = window
         self._first_look = first_look
         self._next = self._below = self._looked = first_position
         self._rows = RowColumns(dimensions)
         self._asked: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         self._sampling = True
-        self._cells = _empty_cells(GridShape((BITS, BITS)), 1, first_position)
+        self._sample = frozen(np.empty((dimensions, 0), np.int64))
+        self._axes = self._selective()
+        self._codes = rank_codes(self._sample[0]), rank_codes(self._sample[0])
+        self._shape = GridShape((BITS, BITS))
+        self._cells = _empty_cells(self._shape, 1, first_position)
         self._oldest = self._end = 0
-        nothing = np.empty(0, np.int64)
-        self._make(nothing, nothing)
 
     def insert(self, keys: Sequence[Keys]) -> None:
         """Cost: O(rows)."""
@@ -154,7 +160,7 @@ class GridIndex(WindowIndex):
     def snapshot(self) -> dict[str, np.ndarray]:
         """Cost: O(rows log rows)."""
         return {
-            "about": np.array([self.dimensions, self._first_look, self._below, self._next], np.int64),
+            "about": np.array([self.dimensions, self._window, self._first_look, self._below, self._next], np.int64),
             "positions": self._held(),
             "rows": self._rows.at(np.arange(self._below, self._next)),
         }
@@ -162,8 +168,8 @@ class GridIndex(WindowIndex):
     @classmethod
     def restore(cls, snapshot: Mapping[str, np.ndarray]) -> Self:
         """Cost: O(rows); the grid is made anew."""
-        dimensions, first_look, below, following = (int(number) for number in snapshot["about"])
-        index = cls(dimensions, first_position=below, first_look=first_look)
+        dimensions, window, first_look, below, following = (int(number) for number in snapshot["about"])
+        index = cls(dimensions, window=window, first_position=below, first_look=first_look)
         index._next = index._looked = following
         if following > below:
             index._rows.append(below, list(snapshot["rows"]), below)
@@ -180,10 +186,8 @@ class GridIndex(WindowIndex):
         # Positions go from what has expired to the next one; the log has room for the lines held, by a power of two.
         assert self._below <= self._next
         assert 0 <= self._end - self._oldest <= self._cells.mask + 1 == 1 << self._cells.mask.bit_length()
-        held = self._held()
         # No row is kept twice.
-        assert len(held) == len(np.unique(held))
-        assert not len(held) or self._below <= held[0] <= held[-1] < self._next
+        self._held()
         lines = self._cells.lines.reshape(-1, LINE)
         cells = self._shape.cells
         # The log lies behind the cells.
@@ -204,9 +208,9 @@ class GridIndex(WindowIndex):
 
     def _held(self) -> np.ndarray:
         """The positions of the rows that can match, ascending."""
-        found = np.empty(self._next - self._below, np.int64)
-        count = held_positions(self._cells, self._oldest, self._below, found)
-        return np.sort(found[:count])
+        held = np.zeros(self._next - self._below, np.bool_)
+        mark_held(self._cells, self._oldest, self._below, held)
+        return np.flatnonzero(held) + self._below
 
     def _append(self, first_keys: np.ndarray, second_keys: np.ndarray, positions: np.ndarray) -> None:
         start = 0
@@ -229,12 +233,12 @@ class GridIndex(WindowIndex):
     def _look(self, fresh: np.ndarray, worn: bool) -> None:
         """Make a new grid if keys, intervals or their number have changed; `fresh` are the positions to be added."""
         self._looked = self._next
-        held = self._next - self._below
+        rows = max(self._window, self._next - self._below)
         newest = self._sampled(fresh)
         moved = [_distance(self._sample[axis], newest[axis]) > DRIFT for axis in self._axes]
         widths = self._widths()
-        unfit = self._shape.cost(held, widths) > LIKE * best_shape(held, widths).cost(held, widths)
-        if any(moved) or unfit or worn or self._shape.cells > 4 * most_cells(held):
+        unfit = self._shape.cost(rows, widths) > LIKE * best_shape(rows, widths).cost(rows, widths)
+        if any(moved) or unfit or worn or self._shape.cells > 4 * most_cells(rows):
             old = self._sample
             known = old.shape[1] > 0 and newest.shape[1] > 0
             falling = [known and away and newest[d, 0] < old[d, 0] for d, away in zip(self._axes, moved, strict=True)]
@@ -256,7 +260,7 @@ class GridIndex(WindowIndex):
             rank_codes(self._sample[axis], falling=falling[i], rising=rising[i]) for i, axis in enumerate(self._axes)
         )
         self._codes = (first, second)
-        self._shape = best_shape(len(held) + len(fresh), self._widths())
+        self._shape = best_shape(max(self._window, len(held) + len(fresh)), self._widths())
         self._cells = _empty_cells(self._shape, 1, self._below)
         self._oldest = self._end = 0
         keys = self._rows.at(held)

@@ -19,7 +19,8 @@ AUTO = "auto"
 ROWS_OF_A_TIME_WINDOW = 1 << 17
 """Assumed where a window is of time: indexes adapt to more, they only start small."""
 
-SAMPLED_KEYS, SAMPLED_PROBES = 512, 64
+SAMPLED_KEYS, SAMPLED_PROBES = 1024, 256
+"""Enough pairs to see a share of one in 100,000."""
 
 
 Asked = Literal["point", "band", "range", "nothing"]

@@ -72,7 +72,9 @@ def tiny_indexes(rng: np.random.Generator) -> dict[str, Make]:
         ),
         # Without a tail every batch becomes a segment, and the segments answer.
         "PermutationOffsetJoin": lambda d, first: TieredRuns(d, first_position=first, tail_rows=0, largest_block=1),
-        "GridIndex": lambda d, first: GridIndex(d, first_position=first, first_look=one_of(1, 10, 100)),
+        "GridIndex": lambda d, first: GridIndex(
+            d, window=one_of(1, 500), first_position=first, first_look=one_of(1, 10, 100)
+        ),
         "RangeTreeWindow": lambda d, first: RangeTreeWindow(
             d, first_position=first, tail_rows=one_of(0, 5), cut_rows=one_of(1, 4), largest_block=one_of(4, 64)
         ),

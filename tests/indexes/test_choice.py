@@ -14,6 +14,9 @@ CASES = [
     (Query(equalities=1, ranges=1, window=1 << 17), None, "HashIndex", "filter"),
     (Query(equalities=1), None, "LeveledTrees", "too large to hash"),
     (Query(equalities=1, ranges=1), Observed(matches=5000.0), "RangeTreeWindow", "5,000"),
+    (Query(equalities=1, ranges=1, bands=1), Observed(matches=1.0, alone=1e5), "GridIndex", "rectangle"),
+    (Query(equalities=1, ranges=1), Observed(matches=1.0, alone=1e5), "TieredRuns", "permutation"),
+    (Query(ranges=2), Observed(matches=0.5, alone=5.0), "LeveledTrees", "leaves about 5 rows"),
     (Query(ranges=2), None, "TieredRuns", "permutation"),
     (Query(ranges=2), Observed(matches=10.0), "TieredRuns", "permutation"),
     (Query(ranges=2), Observed(matches=5600.0), "RangeTreeWindow", "5,600"),
@@ -60,7 +63,7 @@ def test_a_sample_tells_matches_skew_and_drift() -> None:
 def test_a_sample_counts_only_rows_that_can_match() -> None:
     half = Keys(np.array([1, 1, 5, 5]), np.array([True, False, True, False]))
     everything = Interval(np.array([0]), np.array([9]))
-    assert Observed.of([half, Keys(np.array([1.0, 1.0, 2.0, 2.0]))], [everything, Interval(np.array([1.0]), np.array([1.5]))], 8) == Observed(4.0, 0.5)  # noqa: E501
+    assert Observed.of([half, Keys(np.array([1.0, 1.0, 2.0, 2.0]))], [everything, Interval(np.array([1.0]), np.array([1.5]))], 8) == Observed(4.0, 0.5, alone=4.0)  # noqa: E501
     assert Observed.of([half], [everything.rows(slice(0))], 8) == Observed()
 
 
