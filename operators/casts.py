@@ -70,11 +70,11 @@ def _decimal_or_float(decimal: KeyType | None, float_: KeyType | None) -> str:
 
 
 def _text(columns: Sequence[KeyType], families: set[Family], first: dict[Family, KeyType | None]) -> str:
-    text = next((kind for family, kind in first.items() if family in TEXTS and kind is not None), None)
     if families == {"string", "binary"}:
-        if text is None or text.family == "binary":
-            return "write bytes, such as b'..' or X'..'" if text else "write both as strings or both as bytes"
-        return f'cast {text.column}: {_cell(text)}.cast("binary")'
+        if first["string"] is None:
+            return "write bytes, such as b'..' or X'..'"
+        return f'cast {first["string"].column}: {_cell(first["string"])}.cast("binary")'
+    text = next((kind for family, kind in first.items() if family in TEXTS and kind is not None), None)
     other = next((family for family in families if family not in TEXTS), "string")
     if text is None:  # the text is a constant
         if other in TIMES:

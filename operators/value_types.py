@@ -142,7 +142,7 @@ class _Checker:
                 raise self.error(f"{article(family)} cannot be scaled by {step.constant!r}{only}")
             if found is None:
                 self.refuse(family, step.operator, constant)
-            return found or family
+            return self.written_float if found == "float" and family != "float" else found or family
         if step.operator == "from":
             return self.combine(constant, "-", family)
         return self.combine(family, step.operator, constant)
