@@ -44,6 +44,9 @@ ROWS = -1
 COUNTED_AT_ONCE = 1 << 22
 """Matches made at a time where they are only counted."""
 
+ALIKE = 4
+"""Times the least product of two dimensions' widths up to which a permutation that is there is as good as a new one."""
+
 RETRY_SHORT = 64
 """Batches for which the short way is left alone after it turned out to be long."""
 
@@ -243,12 +246,21 @@ class PermutationOffsetJoin:
         if len(positive) > 2:
             widths = {d: survey(*sides[d])[0] for d in positive}
             positive.sort(key=lambda d: widths[d])
+            positive = self._permuted_first(positive, widths)
         indexed = positive[:2]
         others = [d for d in range(len(self.runs)) if d not in indexed]
         keep = RowFilter(ordered, windowed, low, high, *self._other_dimensions(others, sides, negated))
         if len(indexed) == 2:
             return self._match_pair(indexed[0], indexed[1], sides, keep, limit, forced)
         return self._match_single(indexed, sides, keep, limit)
+
+    def _permuted_first(self, positive: list[int], widths: Mapping[int, int]) -> list[int]:
+        """Two dimensions that have a permutation already, where they are about as narrow as the two narrowest."""
+        least = float(widths[positive[0]]) * widths[positive[1]]
+        for first, second in list(self._permutations):
+            if first in widths and second in widths and float(widths[first]) * widths[second] <= ALIKE * least:
+                return [first, second]
+        return positive
 
     def _match_single(self, indexed: list[int], sides: list[Ranges], keep: RowFilter, limit: int) -> Matches | None:
         """One dimension's range (or, all dimensions being negated, every row), and the filters."""

@@ -6,21 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-
 from indexes import Interval, Keys, WindowIndex
 from indexes.catalogue import CATALOGUE, make_index
 from indexes.choice import Choice, Observed, Query, choose
 from operators.errors import JoinError
 from operators.predicate import Dimension
+from operators.selectivity import SAMPLED_KEYS, SAMPLED_PROBES, shares_of
 from operators.windows import Window
 
 AUTO = "auto"
 ROWS_OF_A_TIME_WINDOW = 1 << 17
 """Assumed where a window is of time: indexes adapt to more, they only start small."""
-
-SAMPLED_KEYS, SAMPLED_PROBES = 1024, 256
-"""Enough pairs to see a share of one in 100,000."""
 
 
 Asked = Literal["point", "band", "range", "nothing"]
@@ -88,12 +84,7 @@ class IndexSetting:
         order = sorted(range(len(self.asked)), key=lambda d: get_args(Asked).index(self.asked[d]))
         if probes is None or not len(keys[0]) or not len(probes[0]):
             return order[0]
-        shares = []
-        for column, interval in zip(keys, probes, strict=True):
-            values = column.values[:SAMPLED_KEYS]
-            some = interval.rows(slice(0, SAMPLED_PROBES))
-            inside = (values >= some.low[:, None]) & (values <= some.high[:, None])
-            shares.append(float(np.mean(inside != interval.negated)))
+        shares = shares_of(keys, probes)
         return min(order, key=lambda d: shares[d])
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from indexes import Choice, Live, Matches, TieredRuns
 from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Merge
 from operators.segments import run_batch
+from operators.selectivity import SelectivePairs
 from operators.steps import Answering, Step, StepTask
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
@@ -39,7 +40,8 @@ class MutableElement(Bolt):
 
     @property
     def note(self) -> str:
-        return str(CHOICE)
+        several = "; segments permute the two most selective dimensions of the first rows"
+        return str(CHOICE) + (several if len(self.negated) > 2 else "")
 
     def build(self, context: TaskContext) -> Task:
         return MutableTask(self)
@@ -52,14 +54,17 @@ class MutableTask(StepTask):
         super().__init__(description.negated)
         self._description = description
         self._indexes = tuple(TieredRuns(len(description.negated)) for _ in SIDES)
+        self._pairs = SelectivePairs(description.negated)
         self._answering = Answering()
 
     def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         order = Merge.from_batch(batch)
         for dimension, run in enumerate(self._indexes[order.side].freeze(order.first, order.end)):
-            yield Emit(run_batch(order, dimension, run), to=order.segment % self._description.permutations)
+            packed = run_batch(order, dimension, run, self._pairs.pair(order.side))
+            yield Emit(packed, to=order.segment % self._description.permutations)
 
     def on_step(self, step: Step) -> Iterable[Emit]:
+        self._pairs.observe(step.rows)
         for side in (LEFT, RIGHT):
             rows = step.rows[side]
             self._indexes[side].expire(step.limits.handover[side])
@@ -68,7 +73,12 @@ class MutableTask(StepTask):
         return self._answering.answer(step, self._probe)
 
     def metrics(self) -> Mapping[str, float]:
-        return {"index_bytes": float(sum(index.nbytes for index in self._indexes))}
+        pairs = {
+            f"{name}_{place}_dimension": float(dimension)
+            for side, name in enumerate(SIDES)
+            for place, dimension in zip(("first", "second"), self._pairs.pair(side), strict=True)
+        }
+        return {"index_bytes": float(sum(index.nbytes for index in self._indexes)), **pairs}
 
     def check_invariants(self) -> None:
         for index in self._indexes:

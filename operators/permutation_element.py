@@ -52,16 +52,17 @@ class PermutationTask(Task):
         self._built = 0
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        order, dimension, run = run_of(batch)
+        order, dimension, run, pair = run_of(batch)
         runs = self._provenance.setdefault((order.side, order.segment), {})
         assert dimension not in runs, "each dimension sends its run once"
         runs[dimension] = run
         if len(runs) == self._dimensions:
             del self._provenance[order.side, order.segment]
             ordered = [runs[d] for d in range(self._dimensions)]
-            permutation = Permutation.between(ordered[0], ranks_of(ordered[1])) if self._permute else None
+            along, across = pair
+            permutation = Permutation.between(ordered[along], ranks_of(ordered[across])) if self._permute else None
             self._built += 1
-            yield Emit(segment_batch(order, ordered, permutation), to=order.segment % self._elements)
+            yield Emit(segment_batch(order, ordered, pair, permutation), to=order.segment % self._elements)
 
     def metrics(self) -> Mapping[str, float]:
         return {"segments_built": float(self._built), "segments_pending": float(len(self._provenance))}

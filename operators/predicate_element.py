@@ -27,6 +27,9 @@ from topology.hashing import stable_hash
 LIVE = -1
 """In place of a block's position: the batch holds the live ranges of the probe rows instead of ranks."""
 
+WRITTEN = (0, 1)
+"""The pair that segments permute: no predicate element knows how selective the others are."""
+
 
 @dataclass(frozen=True)
 class PredicateElement(Bolt):
@@ -62,7 +65,7 @@ class PredicateTask(StepTask):
     def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         order = Merge.from_batch(batch)
         (run,) = self._indexes[order.side].freeze(order.first, order.end)
-        batch = run_batch(order, self._description.dimension, run)
+        batch = run_batch(order, self._description.dimension, run, WRITTEN)
         yield Emit(batch, to=order.segment % self._description.permutations)
 
     def on_step(self, step: Step) -> Iterable[Emit]:
