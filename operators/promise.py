@@ -46,5 +46,6 @@ class Promise:
             # no time exceeds the greatest, so the difference, as an unsigned number, is right whatever the times
             late = (greatest - times).view(np.uint64) > np.uint64(min(int(self.bound), _MOST_APART))
         else:
-            late = times < greatest - float(self.bound)
+            with np.errstate(over="ignore"):  # below all floats lies -inf: nothing is late then
+                late = times < greatest - float(self.bound)
         return late if late.any() else None

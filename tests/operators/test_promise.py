@@ -48,6 +48,7 @@ def test_whole_times_are_late_by_definition_however_they_are_cut(times: list[int
 
 @given(st.lists(FLOATS, max_size=12), st.sampled_from([0.0, 0.1, 0.5, 2.5, 1e308]), st.lists(st.integers(0, 12)))
 @example([0.30000000000000004, 0.2], 0.1, [])
+@example([-1e308, -np.inf], 1e308, [])
 def test_float_times_are_late_as_float64_has_it(times: list[float], bound: float, cuts: list[int]) -> None:
     assert late_in_batches(times, np.float64, bound, cuts) == late_by_definition(times, bound)
 

@@ -41,6 +41,22 @@ def test_unread_rows_go_to_disk_and_come_back_in_order(tmp_path: Any, monkeypatc
     assert queue.unread_bytes == 0
 
 
+def test_rows_come_out_once_and_in_order_while_some_are_gathered_and_some_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PIECE_BYTES", 40)  # five rows
+    queue = SpillingResults(memory=100)
+    found: list[int] = []
+    for number in range(300):
+        queue.put(rows(number))
+        if number % 7 == 3:  # older pieces wait in the queue, newer rows have not been gathered
+            batch = queue.next(0)
+            assert batch is not None
+            found += batch.column(0).to_pylist()
+    queue.put(rows(300, 5))  # a piece by itself
+    assert found + read(queue) == list(range(305))
+
+
 def test_reading_and_writing_may_take_turns_and_schemas_may_differ() -> None:
     queue = SpillingResults()
     queue.put(rows(0))
