@@ -90,6 +90,7 @@ def check(condition: Compare, arrays: tuple[pa.Array, pa.Array], values: tuple[l
 
 DECIMALS = [(32, 4, 2), (64, 18, 0), (64, 18, 18), (128, 18, 4), (128, 10, 3)]
 LONG = [(128, 38, 0), (128, 38, 10), (128, 20, 19), (256, 76, 5), (256, 40, 2)]
+D38 = pa.decimal128(38, 2)
 CONSTANTS = st.sampled_from(
     [1, 2, 3, -7, 0.1, 0.5, -0.25, 10**19, 1e-9, Decimal("0.01"), Decimal("-1e30"), Decimal(3)]
 )
@@ -160,6 +161,25 @@ def test_longer_decimals_never_miss_a_match(condition: Compare, data: st.DataObj
     check(condition, (left, right), (lefts, rights))
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(-(10**30), 10**30), min_size=1, max_size=5),
+    st.sampled_from([1, 3, 7, -1, 10, Decimal("0.1"), Decimal("-0.3")]),
+    st.sampled_from([0, 1, Decimal("0.1"), 10**25 + 1]),
+    st.sampled_from(["=", "<=", ">="]),
+)
+def test_equal_long_decimals_meet_whatever_stands_between_them(
+    numbers: list[int], factor: Any, shift: Any, sign: Any
+) -> None:
+    lefts = [Fraction(n, 100) for n in numbers]
+    rights = [left * Fraction(factor) + Fraction(shift) for left in lefts]
+    arrays = (
+        pa.array([Decimal(f"{n}e-2") for n in numbers], D38),
+        pa.array([Decimal(f"{int(right * 10**4)}e-4") for right in rights], pa.decimal256(60, 4)),
+    )
+    check(Compare(sign, R.k * factor + shift, S.k), arrays, (lefts, rights))
+
+
 @given(decimal_column(LONG))
 def test_leads_of_decimals_never_fall_as_values_rise(column: tuple[pa.Array, list[Any]]) -> None:
     array, values = column
@@ -218,9 +238,6 @@ def test_keys_do_not_depend_on_the_other_column() -> None:
     assert (first.values == second.values).all()
     assert isinstance(first, Keys)
     assert np.array_equal(first.mask(), [True, False])
-
-
-D38 = pa.decimal128(38, 2)
 
 
 @pytest.mark.parametrize(
