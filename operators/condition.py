@@ -24,6 +24,7 @@ from datetime import timedelta
 from decimal import Decimal
 from functools import reduce
 
+from operators.constant_arithmetic import negative
 from operators.errors import PredicateError
 from operators.expressions import (
     Absolute,
@@ -212,7 +213,7 @@ class _Reader:
         if isinstance(right.value, bool) or not isinstance(right.value, (int, float, Decimal, timedelta)):
             return comparison
         below: ComparisonOperator = "<" if operator == ">" else "<="
-        return Or(Compare(operator, left.operand, right), Compare(below, left.operand, Constant(-right.value)))
+        return Or(Compare(operator, left.operand, right), Compare(below, left.operand, Constant(negative(right.value))))
 
     def check_values(self, *terms: Expression) -> None:
         """Refuse a condition where a value is expected, and columns of unknown streams."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from operators.casts import remedy
 from operators.condition import columns_in
+from operators.constant_arithmetic import exact_number
 from operators.constants import ConstantValue
 from operators.errors import PredicateError
 from operators.exact_columns import common_unit
@@ -228,7 +229,7 @@ def constant_fraction(term: Expression) -> Fraction | None:
     """The exact value of numbers that are written, floats as decimals; None where there is a column."""
     match term:
         case Constant(bool() | int() | Decimal() | float() as value):
-            return Fraction(value) if not isinstance(value, float) else Fraction(Decimal(repr(value)))
+            return exact_number(value)
         case Negate(operand) | Absolute(operand):
             inner = constant_fraction(operand)
             return inner if inner is None else (-inner if isinstance(term, Negate) else abs(inner))
@@ -248,7 +249,7 @@ def exact_constant(value: ConstantValue) -> tuple[int, Fraction]:
         case bool() | int():
             return int(value), Fraction(1)
         case float() | Decimal():
-            exact = Fraction(Decimal(repr(value)) if isinstance(value, float) else value)
+            exact = exact_number(value)
             return exact.numerator, Fraction(1, exact.denominator)
         case datetime():
             moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)

@@ -20,6 +20,7 @@ from decimal import Decimal
 from typing import Any
 from typing import Literal as Choice
 
+from operators.constant_arithmetic import computed, negative
 from operators.errors import PredicateError
 from operators.expressions import (
     Absolute,
@@ -230,7 +231,7 @@ class ComparisonReader:
             raise NotAnIntervalError(f"`{written}` is no band: write abs({self.roles[0]}.a - {self.roles[1]}.b) <= c")
         return [
             Comparison(operator, subject, bound, written),
-            Comparison(MIRRORED[operator], subject, -bound, written),
+            Comparison(MIRRORED[operator], subject, negative(bound), written),
         ]
 
     def linear(self, term: Expression) -> Chain | Combined | ConstantValue:
@@ -245,7 +246,8 @@ class ComparisonReader:
                 negated = self.linear(operand)
                 if isinstance(negated, (Chain, Combined)):
                     return _then(negated, Step("negate"))
-                return -negated
+                constant: ConstantValue = negative(negated)
+                return constant
             case Arithmetic():
                 return self.arithmetic(term)
         raise NotAnIntervalError(f"`{term!r}` is not linear")
@@ -277,12 +279,7 @@ class ComparisonReader:
 
     def fold(self, term: Arithmetic, left: Any, right: Any) -> ConstantValue:
         try:
-            value = {
-                "+": lambda: left + right,
-                "-": lambda: left - right,
-                "*": lambda: left * right,
-                "/": lambda: left / right,
-            }[term.operator]()
+            value: ConstantValue = computed(term.operator, left, right)
         except (TypeError, ZeroDivisionError, OverflowError) as error:
             raise PredicateError(f"`{term!r}` cannot be computed: {error}") from error
         if not isinstance(value, timedelta) and not math.isfinite(value):

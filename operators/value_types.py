@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from operators.casts import remedy
+from operators.constant_arithmetic import exact_number
 from operators.errors import PredicateError
 from operators.families import NUMBERS, TEXTS, TIMES, Family, article, combined, comparable, scaled
 from operators.key_types import KeyType
@@ -82,7 +83,7 @@ def exact_value(constant: ConstantValue) -> Fraction:
     """A constant as written: a length of time in nanoseconds, a float as the decimal that it prints as."""
     if isinstance(constant, timedelta):
         return Fraction(constant // timedelta(microseconds=1) * 1000)
-    return Fraction(Decimal(repr(constant)) if isinstance(constant, float) else constant)
+    return exact_number(constant)
 
 
 def _constants(comparison: Comparison) -> Iterator[ConstantValue]:

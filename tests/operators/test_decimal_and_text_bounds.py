@@ -96,6 +96,18 @@ CONSTANTS = st.sampled_from(
 )
 
 
+WRITTEN = st.sampled_from(
+    [
+        Constant(0.1) + 0.2,
+        Constant(1) / 3,
+        Constant(Decimal("1e30")) + Decimal("1e-9"),
+        -Constant(Decimal("1234567890123456789012345678901.5")),
+        -(Constant(0.1) * 3),
+        Constant(Decimal(1)) / 7 - 0.1,
+    ]
+)
+
+
 @st.composite
 def decimal_column(draw: Any, shapes: list[tuple[int, int, int]]) -> tuple[pa.Array, list[Any]]:
     width, precision, scale = draw(st.sampled_from(shapes))
@@ -118,10 +130,10 @@ def integer_column(draw: Any) -> tuple[pa.Array, list[Any]]:
 @st.composite
 def linear(draw: Any, term: Expression) -> Expression:
     for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
-        constant = draw(CONSTANTS)
+        constant = draw(CONSTANTS | WRITTEN)
         shape = draw(st.sampled_from(["+", "-", "from", "*", "/", "negate"]))
         term = {
-            "+": lambda t, c: t + c, "-": lambda t, c: t - c, "from": lambda t, c: Constant(c) - t,
+            "+": lambda t, c: t + c, "-": lambda t, c: t - c, "from": lambda t, c: c - t,
             "*": lambda t, c: t * c, "/": lambda t, c: t / c, "negate": lambda t, _: -t,
         }[shape](term, constant)  # fmt: skip
     return term
@@ -135,7 +147,7 @@ def conditions(draw: Any) -> Compare:
         case "bare":
             return Compare(sign, R.k, S.k)
         case "difference":
-            return Compare(sign, left - right, Constant(draw(CONSTANTS)))
+            return Compare(sign, left - right, draw(CONSTANTS.map(Constant) | WRITTEN))
         case "band":
             return Compare(draw(st.sampled_from(["<", "<="])), abs(left - right), Constant(abs(draw(CONSTANTS))))
     return Compare(sign, left, right)
