@@ -10,7 +10,7 @@ This package may import NumPy, Numba and sortedcontainers, and nothing of ours.
 """
 
 from indexes.bi_sort import BISort
-from indexes.block_probe import probe_blocks
+from indexes.block_probe import count_blocks, probe_blocks
 from indexes.bplus_tree import BPlusTree
 from indexes.catalogue import CATALOGUE, make_index
 from indexes.chained_index import ChainedIndex
@@ -72,6 +72,7 @@ __all__ = [
     "WiBPlusTree",
     "WindowIndex",
     "choose",
+    "count_blocks",
     "make_index",
     "probe_blocks",
     "ranks_of",

@@ -21,6 +21,9 @@ batches of 1,000, 1.5 against 2.1 at 2^20; at batches of 10,000 7.5 against 6.1,
 DENSE = 64.0
 """Matches per row from which two inequalities are better answered in proportion to the answer."""
 
+COUNTED = 512.0
+"""Matches per row up to which a grid visits and counts them in less time than trees over the window's blocks take."""
+
 SIFTED, SIFTED_FEW = 64.0, 16.0
 """Rows that an equality, and that a range, may leave for the other conditions to filter one by one: each is a cache
 line that was not asked for early."""
@@ -120,9 +123,10 @@ def choose(query: Query, observed: Observed | None = None) -> Choice:
     if query.equalities + query.ranges >= 2:
         if observed.alone is not None and alone <= SIFTED_FEW and not query.counting:
             return Choice("LeveledTrees", f"one column alone leaves about {alone:,.0f} rows; the others filter these")
-        if query.counting and query.equalities + query.ranges == 2 and not query.negations:
+        bounded = query.equalities + query.bands >= 2 and not (query.counting and matches > COUNTED)
+        if query.counting and query.equalities + query.ranges == 2 and not query.negations and not bounded:
             return Choice("RangeTreeWindow", "two ranges are counted without visiting the matches")
-        if query.equalities + query.bands >= 2 and not query.counting:
+        if bounded:
             return Choice("GridIndex", "two bands are a rectangle, which touches a few cells of a grid")
         if matches >= DENSE:
             return Choice(

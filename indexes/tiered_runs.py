@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from indexes.block_probe import probe_blocks
+from indexes.block_probe import count_blocks, probe_blocks
 from indexes.columns import Interval, Keys, Live, Matches
 from indexes.linear_scan import scan
 from indexes.permutation_offset import PermutationOffsetJoin
@@ -113,6 +113,10 @@ class TieredRuns(WindowIndex):
         if len(earlier.positions) + len(last.positions) > limit:
             return None
         return Matches.concat_by_row([earlier, last])
+
+    def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
+        """Cost: the sum over the blocks; O(log n) per probe row in blocks that live ranges do not cut."""
+        return count_blocks(self.blocks, intervals, live)
 
     def expire(self, below: int) -> None:
         """Drop the leading blocks that lie wholly below. Cost: O(blocks)."""

@@ -18,30 +18,33 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from operators.distribution_tree import node_name, parent, tree_levels
-from operators.element_rows import LEFT, RIGHT, SIDES, matches_batch, matches_of
+from operators.element_rows import LEFT, RIGHT, answer_streams, matches_batch, matches_of
 from operators.orderings import Ordering, is_aligned, open_until
 from operators.result_order import Answer, WaitingAnswers, merge_answers
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext, TopologyBuilder
 
-STREAMS = tuple(f"matches.{side}" for side in SIDES)
+STREAMS = tuple(answer_streams(counts=False))
 
 
 @dataclass(frozen=True)
 class Merger(Bolt):
-    """An n-ary merger. Its children answer every row, be it with nothing."""
+    """An n-ary merger. Its children answer every row, be it with nothing. Counts are passed on: they are added up."""
 
     ordering: Ordering
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return dict.fromkeys(STREAMS)
+        return answer_streams(self.counts)
 
     @property
     def note(self) -> str:
-        return "aligns its children" if is_aligned(self.ordering) else "passes on"
+        return "aligns its children" if is_aligned(self.ordering) and not self.counts else "passes on"
 
     def build(self, context: TaskContext) -> Task:
         children = len(context.origins)
+        if self.counts:
+            return PassingMerger(children, "none")
         return AligningMerger(children, self.ordering == "strict") if is_aligned(self.ordering) else PassingMerger(
             children, self.ordering
         )
@@ -164,15 +167,17 @@ class PassingMerger(Task):
             yield Emit(held.batch)
 
 
-def add_collection_tree(builder: TopologyBuilder, cores: Sequence[str], fanout: int, ordering: Ordering) -> str:
+def add_collection_tree(
+    builder: TopologyBuilder, cores: Sequence[str], fanout: int, ordering: Ordering, counts: bool = False
+) -> str:
     """Add the mergers, the mirror image of the distribution tree; return the root."""
     levels = tree_levels(len(cores), fanout)
     below = list(cores)
     for level in reversed(range(len(levels))):
         names = [node_name("merger", level, number) for number in range(levels[level])]
-        subscriptions = [builder.bolt(name, Merger(ordering)) for name in names]
+        subscriptions = [builder.bolt(name, Merger(ordering, counts)) for name in names]
         for child, name in enumerate(below):
-            for stream in STREAMS:
+            for stream in answer_streams(counts):
                 subscriptions[parent(child, len(below), len(names))].global_grouping(name, stream)
         below = names
     return below[0]

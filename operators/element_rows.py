@@ -132,6 +132,21 @@ def matches_of(batch: Batch) -> Matches:
     return Matches(offsets - offsets[0] if offsets[0] else offsets, positions)
 
 
+def answer_streams(counts: bool) -> dict[str, pa.Schema | None]:
+    """What an element that answers probes sends out."""
+    return {f"{'counts' if counts else 'matches'}.{side}": None for side in SIDES}
+
+
+def counts_batch(side: int, first: int, counts: Int64) -> Batch:
+    """Pack the numbers of matches of the probe rows of `side` that start at position `first`."""
+    return Batch(f"counts.{SIDES[side]}", pa.record_batch({"count": pa.array(counts)}), first=first)
+
+
+def counts_of(batch: Batch) -> Int64:
+    """Unpack the numbers of matches of a batch."""
+    return values_of(batch.rows.column(0))
+
+
 _STORAGE = {pa.int64().id: (np.int64, 8), pa.float64().id: (np.float64, 8), pa.int32().id: (np.int32, 4)}
 
 

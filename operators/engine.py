@@ -26,6 +26,8 @@ class ElementPlan:
     windows: the window of each side.
     batch:   the most rows that come in one step.
     router:  the name of the router that feeds the elements.
+    counts:  elements answer with the number of each probe row's matches (`counts.*`), not with the matches; only for
+             engines that `can_count`.
     """
 
     predicate: Predicate
@@ -33,6 +35,7 @@ class ElementPlan:
     windows: tuple[Window, Window]
     batch: int
     router: str = ROUTER
+    counts: bool = False
 
     @property
     def ordered(self) -> bool:
@@ -61,6 +64,11 @@ class Engine(ABC):
     @property
     def split_fields(self) -> bool:
         """Whether the router must send each dimension as a stream of its own."""
+        return False
+
+    @property
+    def can_count(self) -> bool:
+        """Whether the elements can answer with counts (`ElementPlan.counts`), which the collector adds up."""
         return False
 
     def merge_policy(self, window: Window) -> MergePolicy:

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Keys, Live, Matches
-from operators.element_rows import LEFT, NO_ROWS, RIGHT, SIDES, ElementRows, Limits, values_of
+from operators.element_rows import LEFT, NO_ROWS, RIGHT, SIDES, ElementRows, Int64, Limits, answer_streams, values_of
 from operators.index_setting import IndexSetting
 from operators.join_core import Region, index_note
 from operators.steps import Answering, Step, StepTask
@@ -140,10 +140,11 @@ class HandshakeCore(Bolt):
     ordered: bool
     setting: IndexSetting | None = None
     moving: bool = False
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {f"matches.{side}": None for side in SIDES}
+        return answer_streams(self.counts)
 
     @property
     def note(self) -> str:
@@ -198,7 +199,7 @@ class HandshakeCoreTask(StepTask):
                 region.expire(self._segment[side])
             elif rows is not None and len(rows):
                 region.store(rows.first, rows.keys, probes)
-        yield from self._answering.answer(step, self._process)
+        yield from self._answering.answer(step, self._process, self._count if self._description.counts else None)
         if not moving:
             for side in (LEFT, RIGHT):
                 self._regions[side].expire(step.limits.live[side])
@@ -218,10 +219,17 @@ class HandshakeCoreTask(StepTask):
             region.check_invariants()
 
     def _process(self, side: int, rows: ElementRows, most: int) -> Matches | None:
-        region, live = self._regions[1 - side], rows.live
-        if self._description.moving:  # rows before the segment are another core's by now, later ones not here yet
-            live = Live(np.maximum(live.first, self._segment[1 - side]), np.minimum(live.end, region.stored))
-        return region.process(most, rows.intervals, live, self._description.ordered)
+        return self._regions[1 - side].process(most, rows.intervals, self._live(side, rows), self._description.ordered)
+
+    def _count(self, side: int, rows: ElementRows) -> Int64:
+        return self._regions[1 - side].count(rows.intervals, self._live(side, rows))
+
+    def _live(self, side: int, rows: ElementRows) -> Live:
+        if not self._description.moving:
+            return rows.live
+        # rows before the segment are another core's by now, later ones not here yet
+        end = np.minimum(rows.live.end, self._regions[1 - side].stored)
+        return Live(np.maximum(rows.live.first, self._segment[1 - side]), end)
 
 
 def _keys(rows: pa.RecordBatch) -> list[Keys]:

@@ -43,13 +43,16 @@ class HandshakeJoin(Engine):
         if not isinstance(self.low_latency, bool):
             raise JoinError(f"HandshakeJoin: low_latency must be True or False, not {self.low_latency!r}")
 
+    @property
+    def can_count(self) -> bool:
+        return True
+
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         cores = self.cores or os.cpu_count() or 1
         moving = not self.low_latency
         setting = None
         if self.index is not None:
-            dimensions = plan.predicate.dimensions
-            setting = IndexSetting.of("HandshakeJoin", self.index, dimensions, plan.windows, cores, plan.batch)
+            setting = IndexSetting.of("HandshakeJoin", self.index, plan, cores)
         for side, along in ((LEFT, range(cores)), (RIGHT, range(cores - 1, -1, -1))):
             before = ROUTER
             for hops, number in enumerate(along):
@@ -61,7 +64,8 @@ class HandshakeJoin(Engine):
                 before = name
         names = [f"handshake-core-{number}" for number in range(cores)]
         for number, name in enumerate(names):
-            core = builder.bolt(name, HandshakeCore(number, cores, plan.negated, plan.ordered, setting, moving))
+            described = HandshakeCore(number, cores, plan.negated, plan.ordered, setting, moving, plan.counts)
+            core = builder.bolt(name, described)
             for side in (LEFT, RIGHT):
                 kinds = ("probes", "entering", "segment") if moving else ("probes",)
                 core.global_grouping(f"{SIDES[side]}-flow-{number}", "limits")

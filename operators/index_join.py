@@ -54,11 +54,15 @@ class IndexJoin(Engine):
         if self.index != AUTO and self.index not in CATALOGUE:
             raise JoinError(f"IndexJoin: index must be one of {', '.join([AUTO, *CATALOGUE])}; not {self.index!r}")
 
+    @property
+    def can_count(self) -> bool:
+        return True
+
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
-        setting = IndexSetting.of("IndexJoin", self.index, plan.predicate.dimensions, plan.windows, 1, plan.batch)
+        setting = IndexSetting.of("IndexJoin", self.index, plan, 1)
         queue = builder.bolt(WORK_QUEUE, WorkQueue(plan.negated, self.task_rows))
         threads = self.threads or os.cpu_count() or 1
-        element = builder.bolt(INDEX_JOIN, IndexJoinElement(plan.negated, plan.ordered, setting, threads))
+        element = builder.bolt(INDEX_JOIN, IndexJoinElement(plan.negated, plan.ordered, setting, threads, plan.counts))
         for stream in STREAMS:
             queue.global_grouping(ROUTER, stream)
             element.global_grouping(WORK_QUEUE, stream)

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import EVERYWHERE, Keys, Matches, PIMTree, WindowIndex
-from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits, matches_batch
+from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Int64, Limits, answer_streams, matches_batch
 from operators.index_setting import IndexSetting
-from operators.steps import MOST_MATCHES, Step
+from operators.steps import MOST_MATCHES, Step, answer_counts
 from operators.work_queue import TaskQueue, work_through
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
@@ -39,10 +39,11 @@ class IndexJoinElement(Bolt):
     ordered: bool
     setting: IndexSetting
     threads: int
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {f"matches.{side}": None for side in SIDES}
+        return answer_streams(self.counts)
 
     @property
     def note(self) -> str:
@@ -89,7 +90,7 @@ class IndexJoinTask(Task):
         ]
         self._tasks = {}
         self._insert(tasks)
-        yield from self._answer(tasks)
+        yield from self._answer_counts(tasks) if self._description.counts else self._answer(tasks)
         if not tasks or tasks[-1].last.seq != punctuation.seq:
             yield Emit(punctuation)
         for side in (LEFT, RIGHT):
@@ -145,6 +146,16 @@ class IndexJoinTask(Task):
                 for side, rows, matches in answer:
                     yield Emit(matches_batch(side, rows.first, matches))
                 yield Emit(task.last)
+
+    def _answer_counts(self, tasks: Sequence[Step]) -> Iterator[Emit]:
+        """As `_answer`, but with counts, of which there are never too many."""
+        answers = work_through(tasks, lambda task: list(answer_counts(task, self._count)), self._description.threads)
+        for answer in answers:
+            yield from answer
+
+    def _count(self, side: int, rows: ElementRows) -> Int64:
+        index = self._indexes[1 - side]
+        return np.zeros(len(rows), np.int64) if index is None else index.count(rows.intervals, rows.live)
 
     def _cut(self, tasks: Sequence[Step]) -> Iterator[Step]:
         """Cut the tasks that would have too many matches if they have as many as those before."""

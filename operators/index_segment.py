@@ -46,6 +46,10 @@ class IndexSegment:
         """As `WindowIndex.probe_within`."""
         return self._index.probe_within(limit, intervals, live, ordered=ordered)
 
+    def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
+        """As `WindowIndex.count`."""
+        return self._index.count(intervals, live)
+
     def check_invariants(self) -> None:
         self._index.check_invariants()
 

@@ -9,10 +9,10 @@ from typing import Literal, get_args
 from indexes import Interval, Keys, WindowIndex
 from indexes.catalogue import CATALOGUE, make_index
 from indexes.choice import Choice, Observed, Query, choose
+from operators.engine import ElementPlan
 from operators.errors import JoinError
 from operators.predicate import Dimension
 from operators.selectivity import SAMPLED_KEYS, SAMPLED_PROBES, shares_of
-from operators.windows import Window
 
 AUTO = "auto"
 ROWS_OF_A_TIME_WINDOW = 1 << 17
@@ -31,23 +31,24 @@ class IndexSetting:
     asked: what each dimension asks for.
     rows:  the rows of each side's window, about, that one core stores.
     batch: rows that come at once, about.
+    counting: only the number of matches is wanted.
     """
 
     name: str
     asked: tuple[Asked, ...]
     rows: tuple[int, int]
     batch: int
+    counting: bool = False
 
     @classmethod
-    def of(
-        cls, engine: str, name: str, dimensions: Sequence[Dimension], windows: Sequence[Window], cores: int, batch: int
-    ) -> IndexSetting:
+    def of(cls, engine: str, name: str, plan: ElementPlan, cores: int) -> IndexSetting:
         """Check the name and read the rest off the join."""
         if name != AUTO and name not in CATALOGUE:
             raise JoinError(f"{engine}: there is no index called {name!r}; there are {', '.join([AUTO, *CATALOGUE])}")
-        sizes = [window.rows or ROWS_OF_A_TIME_WINDOW for window in windows]
+        sizes = [window.rows or ROWS_OF_A_TIME_WINDOW for window in plan.windows]
         left, right = (max(1, -(-size // cores)) for size in sizes)
-        return cls(name, tuple(asked_of(dimension) for dimension in dimensions), (left, right), batch)
+        asked = tuple(asked_of(dimension) for dimension in plan.predicate.dimensions)
+        return cls(name, asked, (left, right), plan.batch, plan.counts)
 
     def choice(self, side: int, observed: Observed | None = None) -> Choice:
         """The index for one side's rows and why it is taken."""
@@ -61,6 +62,7 @@ class IndexSetting:
                 bands=self.asked.count("band"),
                 window=self.rows[side],
                 batch=self.batch,
+                counting=self.counting,
             ),
             observed,
         )

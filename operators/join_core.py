@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from indexes import Interval, Keys, Live, Matches, WindowIndex
 from indexes.catalogue import CATALOGUE
 from indexes.nested_loop import NestedLoop
-from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows
+from operators.element_rows import LEFT, RIGHT, ElementRows, Int64, answer_streams
 from operators.errors import JoinError
 from operators.index_setting import AUTO, IndexSetting
 from operators.steps import Answering, Step, StepTask
@@ -81,6 +82,12 @@ class Region:
             return Matches.empty(len(live))
         return self._share.probe_within(most, intervals, live, ordered=ordered)
 
+    def count(self, intervals: Sequence[Interval], live: Live) -> Int64:
+        """How many of the stored rows each row of the other side meets."""
+        if self._share is None:
+            return np.zeros(len(live), np.int64)
+        return self._share.count(intervals, live)
+
     def expire(self, below: int) -> None:
         """Positions below `below` are dead."""
         if self._share is not None:
@@ -105,10 +112,11 @@ class JoinCore(Bolt):
     negated: tuple[bool, ...]
     ordered: bool
     setting: IndexSetting | None = None
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {f"matches.{side}": None for side in SIDES}
+        return answer_streams(self.counts)
 
     @property
     def note(self) -> str:
@@ -124,6 +132,7 @@ class JoinCoreTask(StepTask):
     def __init__(self, description: JoinCore) -> None:
         super().__init__(description.negated)
         self._ordered = description.ordered
+        self._counts = description.counts
         self._regions = tuple(
             Region(side, description.setting, description.number, description.cores) for side in (LEFT, RIGHT)
         )
@@ -134,7 +143,7 @@ class JoinCoreTask(StepTask):
             rows = step.rows[side]
             if rows is not None and len(rows):
                 self._regions[side].store(rows.first, rows.keys, step.rows[1 - side])
-        yield from self._answering.answer(step, self._process)
+        yield from self._answering.answer(step, self._process, self._count if self._counts else None)
         for side in (LEFT, RIGHT):
             self._regions[side].expire(step.limits.live[side])
 
@@ -152,3 +161,6 @@ class JoinCoreTask(StepTask):
 
     def _process(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         return self._regions[1 - side].process(most, rows.intervals, rows.live, self._ordered)
+
+    def _count(self, side: int, rows: ElementRows) -> Int64:
+        return self._regions[1 - side].count(rows.intervals, rows.live)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Choice, Live, Matches, TieredRuns
-from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Merge
+from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Int64, Merge, answer_streams
 from operators.segments import run_batch
 from operators.selectivity import SelectivePairs
 from operators.steps import Answering, Step, StepTask
@@ -33,10 +33,11 @@ class MutableElement(Bolt):
     negated: tuple[bool, ...]
     ordered: bool
     permutations: int = 1
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {**{f"matches.{side}": None for side in SIDES}, "runs": None}
+        return {**answer_streams(self.counts), "runs": None}
 
     @property
     def note(self) -> str:
@@ -70,7 +71,7 @@ class MutableTask(StepTask):
             self._indexes[side].expire(step.limits.handover[side])
             if rows is not None and len(rows):
                 self._indexes[side].insert(rows.keys)
-        return self._answering.answer(step, self._probe)
+        return self._answering.answer(step, self._probe, self._count if self._description.counts else None)
 
     def metrics(self) -> Mapping[str, float]:
         pairs = {
@@ -86,8 +87,13 @@ class MutableTask(StepTask):
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         """Probe the other side's rows from the handover on; those below are the immutable part's."""
-        live = Live(np.maximum(rows.live.first, self._limits.handover[1 - side]), rows.live.end)
         index = self._indexes[1 - side]
         if not index.blocks:
             return Matches.empty(len(rows))
-        return index.probe_within(most, rows.intervals, live, ordered=self._description.ordered)
+        return index.probe_within(most, rows.intervals, self._live(side, rows), ordered=self._description.ordered)
+
+    def _count(self, side: int, rows: ElementRows) -> Int64:
+        return self._indexes[1 - side].count(rows.intervals, self._live(side, rows))
+
+    def _live(self, side: int, rows: ElementRows) -> Live:
+        return Live(np.maximum(rows.live.first, self._limits.handover[1 - side]), rows.live.end)

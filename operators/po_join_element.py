@@ -21,8 +21,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from indexes import Live, Matches, PermutationOffsetJoin, probe_blocks
-from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits, Merge
+from indexes import Live, Matches, PermutationOffsetJoin, count_blocks, probe_blocks
+from operators.element_rows import LEFT, RIGHT, ElementRows, Int64, Limits, Merge, answer_streams
 from operators.index_segment import IndexSegment, probe_segments
 from operators.segments import runs_of, segment_of
 from operators.steps import Answering, Step, StepTask
@@ -56,10 +56,11 @@ class POJoinElement(Bolt):
     immutable: Immutable = "po-join"
     state: State = "round robin"
     probe_threads: int = 1
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {f"matches.{side}": None for side in SIDES}
+        return answer_streams(self.counts)
 
     @property
     def note(self) -> str:
@@ -120,7 +121,7 @@ class POJoinTask(StepTask):
         )
 
     def on_step(self, step: Step) -> Iterable[Emit]:
-        yield from self._answering.answer(step, self._probe)
+        yield from self._answering.answer(step, self._probe, self._count if self._description.counts else None)
         if self._description.state == "shared cache":
             # the cache may be ahead of this element, which then still needs what has expired elsewhere
             live = np.minimum(step.limits.live, self._cached.live)
@@ -164,10 +165,22 @@ class POJoinTask(StepTask):
         if self._unsettled[order.side].pop(order.segment, None) is None:
             self._unsettled[order.side][order.segment] = order
 
-    def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
+    def _asked(self, side: int, rows: ElementRows) -> tuple[list[Segment], Live]:
+        """The segments that rows of a side are to be answered from, and what is live of them."""
         handover = self._limits.handover[1 - side]
-        live = Live(rows.live.first, np.minimum(rows.live.end, handover))
         segments = [each.segment for each in self._held[1 - side] if each.segment.end_position <= handover]
+        return segments, Live(rows.live.first, np.minimum(rows.live.end, handover))
+
+    def _count(self, side: int, rows: ElementRows) -> Int64:
+        segments, live = self._asked(side, rows)
+        counts = count_blocks([each for each in segments if not isinstance(each, IndexSegment)], rows.intervals, live)
+        for each in segments:
+            if isinstance(each, IndexSegment):
+                counts += each.count(rows.intervals, live)
+        return counts
+
+    def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
+        segments, live = self._asked(side, rows)
 
         def probe(share: Sequence[Segment]) -> Matches | None:
             trees = [each for each in share if isinstance(each, IndexSegment)]

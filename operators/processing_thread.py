@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from indexes import Live, Matches
 from indexes.nested_loop import NestedLoop
-from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows
+from operators.element_rows import LEFT, RIGHT, ElementRows, Int64, answer_streams
 from operators.index_setting import IndexSetting
 from operators.steps import Answering, Step, StepTask
 from operators.window_share import WindowShare
@@ -36,10 +36,11 @@ class ProcessingThread(Bolt):
     negated: tuple[bool, ...]
     ordered: bool
     setting: IndexSetting | None = None
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {f"matches.{side}": None for side in SIDES}
+        return answer_streams(self.counts)
 
     @property
     def note(self) -> str:
@@ -72,7 +73,7 @@ class ProcessingTask(StepTask):
                     share = self._shares[side] = self._share(side, rows, step.rows[1 - side])
                 share.insert(rows.first, rows.keys)
                 self._comparisons += self._met(rows.live)
-        yield from self._answering.answer(step, self._probe)
+        yield from self._answering.answer(step, self._probe, self._count if self._description.counts else None)
         # only now: the first rows of the step may meet what the last ones no longer do
         for side in (LEFT, RIGHT):
             share = self._shares[side]
@@ -103,6 +104,10 @@ class ProcessingTask(StepTask):
         """How many pairs of a probe row and a live row stored here there are: the work of a nested loop."""
         first, end = (-((self._number - bound) // self._threads) for bound in (live.first, live.end))
         return int(np.maximum(end - first, 0).sum())
+
+    def _count(self, side: int, rows: ElementRows) -> Int64:
+        share = self._shares[1 - side]
+        return np.zeros(len(rows), np.int64) if share is None else share.count(rows.intervals, rows.live)
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         share = self._shares[1 - side]

@@ -58,14 +58,16 @@ class ScaleJoin(Engine):
     def collector(self) -> str:
         return "output-scale-gate"
 
+    @property
+    def can_count(self) -> bool:
+        return True
+
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         threads = self.threads or os.cpu_count() or 1
         setting = None
         if self.index is not None:
-            setting = IndexSetting.of(
-                "ScaleJoin", self.index, plan.predicate.dimensions, plan.windows, threads, plan.batch
-            )
-        element = ProcessingThread(plan.negated, plan.ordered, setting)
+            setting = IndexSetting.of("ScaleJoin", self.index, plan, threads)
+        element = ProcessingThread(plan.negated, plan.ordered, setting, plan.counts)
         subscription = builder.bolt(PROCESSING_THREAD, element, threads)
         for stream in ("limits", "probes.left", "probes.right"):
             subscription.all_grouping(ROUTER, stream)

@@ -45,15 +45,19 @@ class SplitJoin(Engine):
     def collector(self) -> str:
         return "combiner"
 
+    @property
+    def can_count(self) -> bool:
+        return True
+
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         cores = self.cores or os.cpu_count() or 1
         setting = None
         if self.index is not None:
-            dimensions = plan.predicate.dimensions
-            setting = IndexSetting.of("SplitJoin", self.index, dimensions, plan.windows, cores, plan.batch)
+            setting = IndexSetting.of("SplitJoin", self.index, plan, cores)
         names = [f"join-core-{number}" for number in range(cores)]
         for number, relay in enumerate(add_distribution_tree(builder, cores, self.fanout)):
-            core = builder.bolt(names[number], JoinCore(number, cores, plan.negated, plan.ordered, setting))
+            described = JoinCore(number, cores, plan.negated, plan.ordered, setting, plan.counts)
+            core = builder.bolt(names[number], described)
             for stream in STREAMS:
                 core.global_grouping(relay, stream)
-        return [add_collection_tree(builder, names, self.fanout, plan.ordering)]
+        return [add_collection_tree(builder, names, self.fanout, plan.ordering, plan.counts)]

@@ -88,6 +88,11 @@ class SPOJoin(Engine):
     def split_fields(self) -> bool:
         return self.mutable == "decomposed"
 
+    @property
+    def can_count(self) -> bool:
+        """The decomposed plan sends ranges of ranks about, which is for comparison only, and enumerates."""
+        return self.mutable == "fused"
+
     def merge_policy(self, window: Window) -> MergePolicy:
         return MergePolicy.of(window, self.merge_interval, self._elements, self.merging)
 
@@ -96,7 +101,8 @@ class SPOJoin(Engine):
         if self.mutable == "fused":
             mutable = ["mutable"]
             sorters = ["mutable"]
-            subscription = builder.bolt("mutable", MutableElement(plan.negated, plan.ordered, self.permutations))
+            described = MutableElement(plan.negated, plan.ordered, self.permutations, plan.counts)
+            subscription = builder.bolt("mutable", described)
             for stream in ("limits", "probes.left", "probes.right", "merge"):
                 subscription.global_grouping(ROUTER, stream)
         else:
@@ -108,7 +114,9 @@ class SPOJoin(Engine):
         subscription = builder.bolt(merging, permutation, self.permutations)
         for sorter in sorters:
             subscription.direct_grouping(sorter, "runs")
-        element = POJoinElement(plan.negated, plan.ordered, plan.router, self.immutable, self.state, self.probe_threads)
+        element = POJoinElement(
+            plan.negated, plan.ordered, plan.router, self.immutable, self.state, self.probe_threads, plan.counts
+        )
         immutable = builder.bolt(self.immutable, element, self._elements)
         for stream in ("limits", "probes.left", "probes.right", "merge"):
             immutable.all_grouping(ROUTER, stream)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes import Matches
-from operators.element_rows import LEFT, RIGHT, ElementRows, Limits, matches_batch
+from operators.element_rows import LEFT, RIGHT, ElementRows, Int64, Limits, counts_batch, matches_batch
 from topology import Batch, Emit, Origin, Punctuation, Task
 
 MOST_MATCHES = 1 << 22
@@ -22,6 +22,9 @@ MOST_MATCHES = 1 << 22
 
 Probe = Callable[[int, ElementRows, int], Matches | None]
 """(side of the probe rows, rows, most matches) -> their matches, or None if there are more than that."""
+
+Count = Callable[[int, ElementRows], Int64]
+"""(side of the probe rows, rows) -> the number of matches of each."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,11 @@ class Answering:
         self._most = most
         self._piece = 1 << 20
 
-    def answer(self, step: Step, probe: Probe) -> Iterator[Emit]:
-        """Yield the matches of both sides and, after each piece, its punctuation."""
+    def answer(self, step: Step, probe: Probe, count: Count | None = None) -> Iterator[Emit]:
+        """Yield the matches of both sides and, after each piece, its punctuation; or counts, if they are asked for."""
+        if count is not None:
+            yield from answer_counts(step, count)
+            return
         todo = [step]
         while todo:
             piece = todo.pop()
@@ -134,3 +140,12 @@ class Answering:
                     return None
                 answers.append((side, rows, matches))
         return answers
+
+
+def answer_counts(step: Step, count: Count) -> Iterator[Emit]:
+    """Yield the number of matches of each row of both sides, then the punctuation. Counts always fit in memory."""
+    for side in (LEFT, RIGHT):
+        rows = step.rows[side]
+        if rows is not None and len(rows):
+            yield Emit(counts_batch(side, rows.first, count(side, rows)))
+    yield Emit(step.last)
