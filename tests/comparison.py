@@ -29,7 +29,8 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     return [_exact(value) for value in column.to_pylist()]
 
 
-def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows as values that are equal where the rows are."""
     columns = [_values(column) for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
@@ -50,7 +51,7 @@ def _describe(counts: Counter[tuple[Any, ...]]) -> str:
 def assert_same_rows(actual: pa.Table, expected: pa.Table) -> None:
     """The same columns and the same rows, each as often, in any order."""
     _assert_same_schema(actual, expected)
-    got, want = Counter(_rows(actual)), Counter(_rows(expected))
+    got, want = Counter(rows_of(actual)), Counter(rows_of(expected))
     if got != want:
         raise AssertionError(
             f"rows differ: {actual.num_rows} actual, {expected.num_rows} expected\n"
@@ -77,7 +78,7 @@ def assert_same_result(actual: pa.Table, expected: pa.Table) -> None:
     ):
         return
     assert_same_rows(actual, expected)  # a wrong multiset gives the more telling message
-    got, want = _rows(actual), _rows(expected)
+    got, want = rows_of(actual), rows_of(expected)
     if got == want:  # dictionaries may hold the same values in another order
         return
     at = next(i for i, (a, e) in enumerate(zip(got, want, strict=True)) if a != e)

@@ -153,3 +153,15 @@ def conditions(slots: tuple[Slot, ...]) -> st.SearchStrategy[term.Condition]:
 
 def _and(parts: list[term.Condition]) -> term.Condition:
     return parts[0] if len(parts) == 1 else term.And(tuple(parts))
+
+
+def uses_functions(condition: term.Condition) -> bool:
+    """Whether a function is among its parts."""
+    match condition:
+        case term.Function():
+            return True
+        case term.And(parts) | term.Or(parts):
+            return any(map(uses_functions, parts))
+        case term.Not(part):
+            return uses_functions(part)
+    return False

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests import oracle_terms as term
 from tests.key_families import FAMILIES, Family, column, fits
 from tests.oracle import Condition, Count, Expected, Kind, Sources, Time, Unbounded, Window, oracle
-from tests.random_conditions import Slot, conditions, of_one_stream
+from tests.random_conditions import Slot, conditions, of_one_stream, uses_functions
 from tests.sql_spelling import as_sql
 from tests.strategies import cut_table
 
@@ -225,17 +225,5 @@ def surface_cases(
         cuts=cuts,
         ordering=chance.choice(orderings),
         step_rows=chance.randint(1, 9),
-        written="Python" if _calls(on) or chance.random() < 0.5 else "SQL",
+        written="Python" if uses_functions(on) or chance.random() < 0.5 else "SQL",
     )
-
-
-def _calls(condition: Condition) -> bool:
-    match condition:
-        case term.Function():
-            return True
-        case term.And(parts) | term.Or(parts):
-            return any(map(_calls, parts))
-        case term.Not(part):
-            return _calls(part)
-    return False
-
