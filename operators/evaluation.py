@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.condition import columns_in
+from operators.condition import children, columns_in
 from operators.decimal_numbers import decimal_array, decimal_numbers
 from operators.errors import PredicateError
 from operators.exact_columns import (
@@ -43,6 +44,7 @@ from operators.expressions import (
     ComparisonOperator,
     Constant,
     Expression,
+    In,
     IsNull,
     Negate,
     Not,
@@ -79,14 +81,57 @@ def evaluate(expression: Expression, column: Callable[[Column], pa.Array], rows:
     Cost: O(rows) in NumPy and Arrow per operation, without copies of int64 and float64 columns; numbers that could
     overflow 64 bits take Python integers, several hundred nanoseconds each.
     """
-    mentioned = {_name(each): each for each in columns_in(expression)}
-    arrays = {name: _one_array(column(each)) for name, each in mentioned.items()}
+    parts = _parts(_Identity(expression))
+    arrays = {name: _one_array(column(each)) for name, each in parts.columns.items()}
     if arrays:
         rows = len(next(iter(arrays.values())))
     assert rows is not None, "without a column, the number of rows has to be given"
-    types = ExpressionTypes(lambda each: arrays[_name(each)].type)
-    types.result(expression)
-    return _Evaluation(arrays, types, rows).result(expression)
+    kinds = tuple(array.type for array in arrays.values())
+    try:
+        types = _checked(_Identity(expression), kinds)
+    except TypeError:  # an extension type without a hash
+        types = _checked.__wrapped__(_Identity(expression), kinds)
+    return _Evaluation(arrays, types, parts.constants, rows).result(expression)
+
+
+class _Identity:
+    """An expression as a key: expressions have no equality of their own, since ``==`` builds a condition."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+
+    def __hash__(self) -> int:
+        return id(self.expression)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self.expression is other.expression
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The columns of an expression, and which of its nodes (by identity) hold none."""
+
+    columns: dict[tuple[str | None, str], Column]
+    constants: frozenset[int]
+
+
+@lru_cache(maxsize=1024)
+def _parts(identity: _Identity) -> _Parts:
+    expression = identity.expression
+    columns = {_name(each): each for each in columns_in(expression)}
+    nodes, waiting = [], [expression]
+    while waiting:
+        nodes.append(waiting.pop())
+        waiting.extend(children(nodes[-1]))
+    return _Parts(columns, frozenset(id(node) for node in nodes if next(columns_in(node), None) is None))
+
+
+@lru_cache(maxsize=1024)
+def _checked(identity: _Identity, kinds: tuple[pa.DataType, ...]) -> ExpressionTypes:
+    by_name = dict(zip(_parts(identity).columns, kinds, strict=True))
+    types = ExpressionTypes(lambda each: by_name[_name(each)])
+    types.result(identity.expression)
+    return types
 
 
 def _name(column: Column) -> tuple[str | None, str]:
@@ -138,9 +183,16 @@ _Value = ExactColumn | _Floats
 class _Evaluation:
     """Evaluates checked expressions over one batch of rows."""
 
-    def __init__(self, arrays: dict[tuple[str | None, str], pa.Array], types: ExpressionTypes, rows: int) -> None:
+    def __init__(
+        self,
+        arrays: dict[tuple[str | None, str], pa.Array],
+        types: ExpressionTypes,
+        constants: frozenset[int],
+        rows: int,
+    ) -> None:
         self._arrays = arrays
         self._types = types
+        self._constants = constants
         self._rows = rows
 
     def result(self, expression: Expression) -> pa.Array:
@@ -165,6 +217,9 @@ class _Evaluation:
                 return self._compare(sign, left, right)
             case Between(operand, low, high):
                 return self._compare(">=", operand, low) & self._compare("<=", operand, high)
+            case In(operand=operand, values=values):
+                found = self._one_of(operand, values)
+                return self.condition(condition.left) | self.condition(condition.right) if found is None else found
             case And(left, right):
                 return self.condition(left) & self.condition(right)
             case Or(left, right):
@@ -230,7 +285,7 @@ class _Evaluation:
         plain = (Column, Constant)
         if not (isinstance(left, plain) and isinstance(right, plain)):
             return None
-        families = {self._types.measure(each, each, False).family for each in (left, right)}
+        families = {self._types.family(each) for each in (left, right)}
         if not families <= {*TEXTS}:
             columns = isinstance(left, Column) and isinstance(right, Column)
             if not columns or families != {"decimal"}:
@@ -241,6 +296,25 @@ class _Evaluation:
         if isinstance(one, pa.Scalar) and isinstance(other, pa.Scalar):
             one = pa.repeat(one, self._rows)
         return _truth(_TEXT_COMPARE[sign](one, other))
+
+    def _one_of(self, operand: Expression, values: tuple[Expression, ...]) -> _Truth | None:
+        """A column in a list of strings, bytes or integers, at once; None for other lists."""
+        listed: list[Any] = [value.value for value in values if isinstance(value, Constant)]
+        kinds = {type(value) for value in listed}
+        if not isinstance(operand, Column) or len(listed) < len(values) or kinds not in ({str}, {bytes}, {int}):
+            return None
+        known = _validity(decoded(self._arrays[_name(operand)]))
+        if kinds == {int}:
+            numbers = self._value(operand, decimals=False)
+            if not isinstance(numbers, ExactColumn) or numbers.unit != 1 or not isinstance(numbers.numbers, np.ndarray):
+                return None
+            ends = np.iinfo(numbers.numbers.dtype)
+            within = np.array([value for value in listed if ends.min <= value <= ends.max], numbers.numbers.dtype)
+            found: np.ndarray = np.isin(numbers.numbers, within)
+        else:
+            column = self._arrow_operand(operand)
+            found = _bools(pc.is_in(column, value_set=pa.array(listed).cast(column.type)))
+        return _Truth(found if known is None else found & known, known)
 
     def _arrow_operand(self, operand: Expression) -> pa.Array | pa.Scalar:
         if isinstance(operand, Constant):
@@ -292,7 +366,7 @@ class _Evaluation:
             return self._floats_of(term)
 
     def _floats_of(self, term: Expression) -> _Floats:
-        if next(columns_in(term), None) is None:
+        if id(term) in self._constants:
             return _Floats(float(_folded(term)))
         match term:
             case Column() if self._types.column(term).is_float:

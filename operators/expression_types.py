@@ -35,6 +35,7 @@ from operators.expressions import (
     Compare,
     Constant,
     Expression,
+    In,
     IsNull,
     Negate,
     Not,
@@ -62,10 +63,14 @@ class Measure:
 
 
 class ExpressionTypes:
-    """Checks expressions over columns of known types."""
+    """Checks one expression over columns of known types; what it has found about a part of it, it remembers."""
 
     def __init__(self, column_type: ColumnType) -> None:
         self._column_type = column_type
+        self._decimals: dict[tuple[int, ...], bool] = {}
+        self._floats: dict[tuple[int, bool], bool] = {}
+        self._results: dict[int, pa.DataType] = {}
+        self._columns: dict[tuple[str | None, str], KeyType] = {}
 
     def result(self, expression: Expression) -> pa.DataType:
         """The Arrow type of the values of ``expression``, all of which is checked."""
@@ -79,8 +84,10 @@ class ExpressionTypes:
         if is_condition(expression):
             self.check_condition(expression)
             return pa.bool_()
-        decimals = self.has_decimals(expression)
-        return _result_type(self.measure(expression, expression, decimals), expression)
+        if id(expression) not in self._results:
+            measure = self.measure(expression, expression, self.has_decimals(expression))
+            self._results[id(expression)] = _result_type(measure, expression)
+        return self._results[id(expression)]
 
     def check_condition(self, condition: Expression) -> None:
         """Refuse what is not a condition, or compares what does not compare."""
@@ -90,6 +97,11 @@ class ExpressionTypes:
             case Between(operand, low, high):
                 self._check_comparison(condition, operand, low)
                 self._check_comparison(condition, operand, high)
+            case In(operand=operand, values=values):
+                # One constant of a kind is as good as another.
+                once = {type(v.value) if isinstance(v, Constant) else index: v for index, v in enumerate(values)}
+                for value in once.values():
+                    self._check_comparison(Compare("=", operand, value), operand, value)
             case And(left, right) | Or(left, right):
                 self.check_condition(left)
                 self.check_condition(right)
@@ -114,17 +126,31 @@ class ExpressionTypes:
 
     def has_decimals(self, *operands: Expression) -> bool:
         """Whether the numbers written in a comparison of the operands are decimals."""
-        return any(self._leaf_family(leaf) == "decimal" for operand in operands for leaf in leaves(operand))
+        place = tuple(map(id, operands))
+        if place not in self._decimals:
+            families = (self._leaf_family(leaf) for operand in operands for leaf in leaves(operand))
+            self._decimals[place] = any(family == "decimal" for family in families)
+        return self._decimals[place]
 
     def is_float(self, operand: Expression, decimals: bool) -> bool:
         """Whether an operand is computed in float64."""
-        if decimals:
-            return False
-        return divides(operand) or any(self._leaf_family(leaf) == "float" for leaf in leaves(operand))
+        place = (id(operand), decimals)
+        if place not in self._floats:
+            families = (self._leaf_family(leaf) for leaf in leaves(operand))
+            floats = divides(operand) or any(family == "float" for family in families)
+            self._floats[place] = floats and not decimals
+        return self._floats[place]
 
     def column(self, column: Column) -> KeyType:
         """What a column measures."""
-        return key_type(column.name, self._column_type(column))
+        place = (column.stream, column.name)
+        if place not in self._columns:
+            self._columns[place] = key_type(column.name, self._column_type(column))
+        return self._columns[place]
+
+    def family(self, term: Expression) -> Family:
+        """What a column or a constant measures."""
+        return self._leaf_family(term)
 
     def measure(self, term: Expression, within: Expression, decimals: bool) -> Measure:
         """What a value measures; ``within`` is the comparison or selected expression that a message quotes."""

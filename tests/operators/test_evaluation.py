@@ -290,7 +290,10 @@ def conditions(draw: Any, group: str, depth: int) -> Expression:
         one, other = draw(conditions(group, depth - 1)), draw(conditions(group, depth - 1))
         return draw(st.sampled_from([one & other, one | other, ~one]))
     one, other = draw(values(group, 2)), draw(values(group, 2))
-    if draw(st.integers(0, 9)) == 0:
+    choice = draw(st.integers(0, 9))
+    if choice == 1:
+        return R.a.isin(*draw(st.lists(CONSTANTS[group], min_size=1, max_size=4)))
+    if choice == 0:
         return draw(st.sampled_from([R.a.is_null(), one.between(other, draw(values(group, 1)))]))
     return Compare(draw(st.sampled_from(list(COMPARE))), one, other)
 
@@ -402,6 +405,15 @@ def test_decimals_at_the_ends_of_their_types_compare_exactly(left: str, right: s
             condition = Compare(sign, one, other)  # type: ignore[arg-type]
             expected = [holds(condition, row) for row in rows]
             assert evaluate(condition, lambda column: arrays[column.name]).to_pylist() == expected, condition
+
+
+@pytest.mark.parametrize("kind", ["int8", "int64", "uint64", "bool", "float64", "decimal128(38, 2)"])
+def test_a_list_of_integers_is_searched_by_value(kind: str) -> None:
+    rows, arrays = cross({"a": kind, "b": "bool"})
+    for listed in ([1, 2**63, -1], [0, 2**64, 10**30], [2**53 + 1, 2**53], [-(2**63), 2**64 - 1]):
+        condition = R.a.isin(*listed)
+        expected = [holds(condition, row) for row in rows]
+        assert evaluate(condition, lambda column: arrays[column.name]).to_pylist() == expected
 
 
 # Selected expressions.
