@@ -16,10 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from indexes import Matches
-from operators.element_rows import LEFT, RIGHT, SIDES, Int64, Limits, matches_of, values_of
+from operators.element_rows import LEFT, RIGHT, SIDES, Limits, matches_of, values_of
 from operators.gate import SEQ
 from operators.kinds import Kind
 from operators.orderings import Ordering, is_aligned, open_until
@@ -27,7 +24,7 @@ from operators.pair_check import PairCheck, PairFilter
 from operators.payload_plan import EXPIRED, HIDDEN
 from operators.probe_rows import ProbeRows, ProbeStep
 from operators.result_kinds import ExpiredRows, Results, result_maker
-from operators.result_order import Answer, WaitingAnswers, later_rows, merge_answers
+from operators.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
 from operators.result_rows import ResultRows
 from operators.selection import Selection
 from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
@@ -165,8 +162,7 @@ class CollectorTask(Task):
             for answer in self._waiting[side].take(probes.end(self._passing)):
                 answer = self._settled(side, answer)
                 if len(answer.matches.positions):
-                    pairs = _pairs(side, answer)
-                    yield from self._emit(self._results.pairs(*pairs), probes.born(answer.first))
+                    yield from self._emit(self._results.pairs(*pairs_of(side, answer)), probes.born(answer.first))
 
     def _emit_complete(self, complete: int, born: float) -> Iterator[Emit]:
         """Send the results of the probe rows up to sequence number `complete`, but for those that have gone ahead."""
@@ -188,11 +184,8 @@ class CollectorTask(Task):
         check = self._filter(answer.origin)
         if check is None or not len(answer.matches.positions):
             return answer
-        left, right = _pairs(side, answer)
-        self._checked += len(left)
-        kept = check.keep(len(left), self._rows.taking(left, right))
-        offsets = np.concatenate([[0], np.cumsum(kept)])[answer.matches.offsets]
-        return Answer(answer.origin, answer.first, Matches(offsets, answer.matches.positions[kept]))
+        self._checked += len(answer.matches.positions)
+        return check.keep(side, answer, self._rows)
 
     def _filter(self, origin: int) -> PairFilter | None:
         if self._filters is None:
@@ -217,12 +210,6 @@ class CollectorTask(Task):
                 needed = self._results.needed_from(side)
                 dead = min(limits.live[side], self._probes[side].first)
                 self._rows.drop_before(side, dead if needed is None else min(dead, needed))
-
-
-def _pairs(side: int, answer: Answer) -> tuple[Int64, Int64]:
-    """The left and the right positions of an answer's pairs."""
-    later = later_rows(answer.first, answer.matches)
-    return (later, answer.matches.positions) if side == LEFT else (answer.matches.positions, later)
 
 
 def _checks_by_origin(description: Collector, origins: tuple[Origin, ...]) -> dict[int, PairCheck]:

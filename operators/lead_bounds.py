@@ -17,7 +17,7 @@ from operators.errors import PredicateError
 from operators.families import TEXTS
 from operators.integer_bounds import INT64_MAX, INT64_MIN, Order
 from operators.key_types import KeyType, plain_type
-from operators.predicate import LEFT, MIRRORED, Comparison, Dimension
+from operators.predicate import LEFT, MIRRORED, Chain, Comparison, Dimension
 from operators.value_types import Types, linear
 
 _SLACK = 2.0**-48
@@ -68,8 +68,16 @@ class DecimalBounds(BoundDimension):
 
     lines: tuple[tuple[_LeadLine, ...], tuple[_LeadLine, ...]]
 
+    @property
+    def _is_plain_equality(self) -> bool:
+        alike = self.left.scale == self.right.scale and self.left.is_lead and self.right.is_lead
+        chains = [chain for one in self.dimension.comparisons for chain in (one.subject, one.object)]
+        return alike and self.dimension.is_point and all(isinstance(c, Chain) and not c.steps for c in chains)
+
     def intervals(self, probe_side: int, values: Keys) -> Interval:
         """As `BoundDimension.intervals`. Cost: O(rows)."""
+        if self._is_plain_equality:  # of one scale, so equal values have equal leads
+            return _of_valid(values.values, values.values, values, self.negated)
         probe = values.values.astype(np.float64, copy=False)
         low: np.ndarray = np.full(len(values), -np.inf)
         high: np.ndarray = np.full(len(values), np.inf)

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indexes import Matches
 from operators.condition import columns_in, conjunction
 from operators.dimension_keys import are_values_needed, is_settled_by_keys
 from operators.evaluation import evaluate
 from operators.expressions import Column, Expression
-from operators.predicate import Predicate
+from operators.predicate import LEFT, RIGHT, Predicate
+from operators.result_order import Answer, pairs_of
+from operators.text_settling import Texts, TextSettling
 
 Bool = npt.NDArray[np.bool_]
 
-Taken = Callable[[Column, npt.NDArray[np.int64] | None], pa.Array]
-"""The values of a column for the pairs, or for some of them."""
+Int64 = npt.NDArray[np.int64]
+
+
+class Payload(Protocol):
+    """The columns of both sides' rows, by position."""
+
+    def taken(self, pairs: tuple[Int64, Int64], column: Column) -> pa.Array:
+        """The values of a column for pairs of left and right positions."""
+
+    def texts(self, side: int, column: str) -> Texts:
+        """A column of strings or binary where it lies."""
 
 
 @dataclass(frozen=True)
@@ -45,37 +57,43 @@ class PairCheck:
     def bind(self, schemas: tuple[pa.Schema, pa.Schema]) -> PairFilter | None:
         """What there is to evaluate on pairs whose payload has these schemas; None if the keys decide everything."""
         required = [] if self.predicate.residual is None else [self.predicate.residual]
+        settled = []
         for dimension in self.predicate.dimensions:
             # `columns` has asked for both columns if their keys do not settle it
             found = [schema.get_field_index(dimension.column(side)) for side, schema in enumerate(schemas)]
             types = [schema.field(index).type for schema, index in zip(schemas, found, strict=True) if index >= 0]
             if not dimension.made and len(types) == 2 and not is_settled_by_keys(types[0], types[1]):
-                required += dimension.expressions
+                settling = TextSettling.of(dimension, types[0], types[1])
+                settled += [] if settling is None else [settling]
+                required += dimension.expressions if settling is None else []
         excluded = self.predicate.excluded
-        return PairFilter(conjunction(required) if required else None, excluded) if required or excluded else None
+        if not (required or settled or excluded):
+            return None
+        return PairFilter(conjunction(required) if required else None, excluded, tuple(settled))
 
 
 @dataclass(frozen=True)
 class PairFilter:
-    """Keeps the pairs of which `required` is true and none of `excluded` is."""
+    """Keeps the pairs that are `settled`, of which `required` is true and none of `excluded` is."""
 
     required: Expression | None
     excluded: tuple[Expression, ...] = ()
+    settled: tuple[TextSettling, ...] = ()
 
-    def keep(self, pairs: int, taken: Taken) -> Bool:
-        """For each pair whether it stays."""
-        kept = np.ones(pairs, np.bool_)
-        if self.required is not None:
-            kept = _is_true(evaluate(self.required, lambda column: taken(column, None)))
-        for expression in self.excluded:
-            some = np.flatnonzero(kept)
-            if len(some):
-                kept[some] = ~_is_true(evaluate(expression, partial(_of_some, taken, some)))
-        return kept
-
-
-def _of_some(taken: Taken, some: npt.NDArray[np.int64], column: Column) -> pa.Array:
-    return taken(column, some)
+    def keep(self, side: int, answer: Answer, payload: Payload) -> Answer:
+        """The pairs of an answer to rows of a side that stay; what has been found to go is not evaluated any more."""
+        for settling in self.settled:
+            texts = (payload.texts(LEFT, settling.left), payload.texts(RIGHT, settling.right))
+            matches = settling.settle(side, answer.first, answer.matches, texts)
+            answer = Answer(answer.origin, answer.first, matches)
+        for expression, wanted in [(self.required, True), *((each, False) for each in self.excluded)]:
+            if expression is not None and len(answer.matches.positions):
+                column = partial(payload.taken, pairs_of(side, answer))
+                kept = _is_true(evaluate(expression, column)) == wanted
+                if not kept.all():
+                    offsets = np.concatenate([[0], np.cumsum(kept)])[answer.matches.offsets]
+                    answer = Answer(answer.origin, answer.first, Matches(offsets, answer.matches.positions[kept]))
+        return answer
 
 
 def _is_true(condition: pa.Array) -> Bool:

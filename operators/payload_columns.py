@@ -17,6 +17,7 @@ from operators.byte_gather import gather_bytes
 from operators.errors import JoinError
 from operators.growing_array import GrowingArray
 from operators.takeable_types import from_takeable, takeable_type, to_takeable
+from operators.text_settling import Texts, is_text
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -39,6 +40,10 @@ class PayloadColumn(ABC):
     @abstractmethod
     def nbytes(self) -> int: ...
 
+    def texts(self) -> Texts:
+        """The values where they lie, of a type that `is_text`."""
+        raise AssertionError("only text is looked at where it lies")
+
 
 def payload_column(name: str, kind: pa.DataType) -> PayloadColumn:
     """Holds a column of a type."""
@@ -46,7 +51,7 @@ def payload_column(name: str, kind: pa.DataType) -> PayloadColumn:
         return _Extension(kind, payload_column(name, kind.storage_type))
     if _fixed_width(kind) is not None:
         return _FixedWidth(kind)
-    return _Bytes(name, kind) if _is_bytes(kind) else _Chunks(name, kind)
+    return _Bytes(name, kind) if is_text(kind) else _Chunks(name, kind)
 
 
 def _fixed_width(kind: pa.DataType) -> int | None:
@@ -60,12 +65,6 @@ def _fixed_width(kind: pa.DataType) -> int | None:
         return int(kind.byte_width) or None  # a fixed size of 0 bytes has no buffer to gather from
     except ValueError:
         return None
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    types = pa.types
-    strings = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return bool(strings or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
 class _Validity:
@@ -183,6 +182,9 @@ class _Bytes(PayloadColumn):
         buffers = [self._validity.take(index, missing), pa.py_buffer(offsets), pa.py_buffer(data)]
         taken = pa.Array.from_buffers(kind, len(positions), buffers)
         return taken.cast(self._kind) if self._view else taken
+
+    def texts(self) -> Texts:
+        return Texts(self._bytes.values, self._ends.values, self._bytes.base, self._ends.base)
 
     def drop_before(self, position: int) -> None:
         self._ends.drop_before(min(position, self._ends.base + len(self._ends) - 1))

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.payload_columns import PayloadColumn, payload_column
+from operators.text_settling import Texts
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,6 +39,10 @@ class PayloadStore:
     def take_column(self, name: str, positions: Int64, nullable: bool = False) -> pa.Array:
         """One column at the given positions; if nullable, null at each position of -1. Cost: O(positions)."""
         return self._take(self.schema.get_field_index(name), positions, nullable)
+
+    def texts(self, name: str) -> Texts:
+        """A column of strings or binary where it lies, until the next change. Cost: O(1)."""
+        return self._columns[self.schema.get_field_index(name)].texts()
 
     def _take(self, number: int, positions: Int64, nullable: bool) -> pa.Array:
         kind = self.schema.field(number).type

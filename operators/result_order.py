@@ -134,6 +134,12 @@ def later_rows(first: int, matches: Matches) -> Int64:
     return np.repeat(np.arange(first, first + len(matches)), np.diff(matches.offsets))
 
 
+def pairs_of(side: int, answer: Answer) -> tuple[Int64, Int64]:
+    """The left and the right positions of the pairs of an answer to rows of a side. Cost: O(rows + matches)."""
+    later, earlier = later_rows(answer.first, answer.matches), answer.matches.positions
+    return (earlier, later) if side else (later, earlier)
+
+
 def _gather(answers: Sequence[Answer], first: int, end: int) -> Matches:
     """One row's matches together, in the order of the answers."""
     if len(answers) == 1 and answers[0].first == first and answers[0].end == end:

@@ -8,10 +8,10 @@ from operators.element_rows import LEFT, RIGHT, Int64
 from operators.evaluation import evaluate
 from operators.expressions import Column, Expression
 from operators.kinds import Kind
-from operators.pair_check import Taken
 from operators.payload_store import PayloadStore
 from operators.result_kinds import Results
 from operators.selection import Selected, Selection
+from operators.text_settling import Texts
 
 
 class ResultRows:
@@ -48,18 +48,19 @@ class ResultRows:
         if store is not None:
             store.drop_before(position)
 
-    def taking(self, left: Int64, right: Int64) -> Taken:
-        """A way to look at the columns of pairs."""
-        positions = dict(zip(self._selection.roles, (left, right), strict=True))
+    def taken(self, pairs: tuple[Int64, Int64], column: Column) -> pa.Array:
+        """The values of a column for pairs of left and right positions. Cost: O(pairs)."""
+        side = self._selection.roles.index(column.stream or "")
+        return self._store(side).take_column(column.name, pairs[side])
 
-        def taken(column: Column, some: Int64 | None) -> pa.Array:
-            role = column.stream or ""
-            store = self._stores[self._selection.roles.index(role)]
-            assert store is not None, "a pair has a row on either side"
-            own = positions[role]
-            return store.take_column(column.name, own if some is None else own[some])
+    def texts(self, side: int, column: str) -> Texts:
+        """A column of strings or binary where it lies, until the next change. Cost: O(1)."""
+        return self._store(side).texts(column)
 
-        return taken
+    def _store(self, side: int) -> PayloadStore:
+        store = self._stores[side]
+        assert store is not None, "a pair has a row on either side"
+        return store
 
     def of(self, results: Results) -> pa.RecordBatch:
         """The rows to show. Cost: O(results) per column."""
