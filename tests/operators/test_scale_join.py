@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from operators import CountWindow, StreamJoin, TimeWindow
 from operators.errors import JoinError
+from operators.late_rows import LATE_STREAM
 from operators.scale_join import PROCESSING_THREAD, ScaleJoin, work_spread
 from operators.steps import Answering
 from tests.operators.test_join import check, join_of
@@ -177,7 +178,7 @@ def _pass_on(task: Task, actions: Iterable[Emit], origin: Origin) -> Iterable[Em
     for action in actions:
         message = action.message
         if isinstance(message, Batch):
-            yield from task.on_batch(message, origin) if message.stream != "merge" else ()
+            yield from task.on_batch(message, origin) if message.stream not in ("merge", LATE_STREAM) else ()
         elif isinstance(message, Punctuation):
             yield from task.on_punctuation(message, origin)
 

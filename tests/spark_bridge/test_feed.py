@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from operators import RunningJoin, StreamJoin, TimeWindow
 from spark_bridge import UnsupportedSessionError, feed, results_dataframe
 from spark_bridge.progress import FeedProgress
 from spark_bridge.staging_task import StagePartition
+from tests.operators.out_of_order import in_order, late_rows, told
 from tests.spark_bridge import faulty_tasks
 from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, readings
 from topology import (
@@ -124,6 +126,26 @@ def test_empty_partitions_and_empty_frames(spark: SparkSession) -> None:
     assert none.rows == nothing.rows == nothing.partitions == 0
     assert nothing.sources == ()
     assert len(got) == 110
+
+
+def test_unsorted_partitions_are_put_in_order_and_what_is_late_comes_back_as_a_dataframe(spark: SparkSession) -> None:
+    bound = 60_000
+    disordered = replace(join(), out_of_order=bound)
+    r, s = readings(spark, 400, 3, seed=11), readings(spark, 300, 2, seed=12)
+    with disordered.launch(LocalRuntime()) as running:
+        fed = [
+            feed(df, running, stream=stream, presorted=True, progress=False) for stream, df in (("R", r), ("S", s))
+        ]
+        got = results_dataframe(running, spark).toArrow()
+        late = results_dataframe(running, spark, "late").toArrow()
+    given = {
+        stream: {name: table.sort_by("id") for name, table in as_sources(df, each.sources).items()}
+        for stream, df, each in (("R", r, fed[0]), ("S", s, fed[1]))
+    }
+    expected = late_rows(given, bound)
+    assert sum(map(len, expected.values())) > 20
+    assert told(late) == {source: rows for source, rows in expected.items() if rows}
+    assert plain(got) == plain(join().collect(in_order(given, bound)))
 
 
 def test_rows_without_event_time_are_rejected_and_counted(spark: SparkSession) -> None:
