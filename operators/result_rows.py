@@ -10,7 +10,7 @@ from operators.expressions import Column, Expression
 from operators.kinds import Kind
 from operators.payload_store import PayloadStore
 from operators.result_kinds import Results
-from operators.selection import Selected, Selection
+from operators.selection import Selection
 from operators.text_settling import Texts
 
 
@@ -20,7 +20,8 @@ class ResultRows:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._stores: list[PayloadStore | None] = [None, None]
-        self._shown: list[list[Selected]] = [[], []]
+        # Of a side that has had no rows yet the columns that are named can be shown, as nulls; not those of a `*`.
+        self._shown = [selection.columns(side, pa.schema([])) for side in (LEFT, RIGHT)]
         self._nullable = selection.kind is not Kind.INNER
 
     @property
@@ -74,6 +75,8 @@ class ResultRows:
         if counted is not None:
             columns.append((counted.place, counted.name, pa.array(results.matches)))
         columns.sort(key=lambda column: column[0])
+        if not columns:  # rows without a column are rows all the same
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(results.left), pa.struct([])))
         return pa.record_batch([array for _, _, array in columns], names=[name for _, name, _ in columns])
 
     def _computed(self, expression: Expression, results: Results) -> pa.Array:
