@@ -13,7 +13,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from operators.expressions import ArithmeticOperator
+from operators.errors import PredicateError
+from operators.expressions import Absolute, Arithmetic, ArithmeticOperator, Constant, Expression, Negate
 
 Number = int | float | Decimal
 
@@ -74,3 +75,28 @@ def negative(value: Any) -> Any:
     if isinstance(value, Decimal):
         return ComputedDecimal(-exact_number(value))
     return ComputedFloat(-value, -value.exact) if isinstance(value, ComputedFloat) else -value
+
+
+def float_constant(term: Expression) -> float:
+    """Numbers that are written, computed as Python does, integers exactly, and then as a float."""
+    try:
+        value = _python_number(term)
+        return float(value)
+    except (ZeroDivisionError, OverflowError) as error:
+        raise PredicateError(f"`{term!r}` cannot be computed: {error}") from error
+
+
+def _python_number(term: Expression) -> int | float:
+    match term:
+        case Constant(bool() | int() | float() as value):
+            return float(value) if isinstance(value, float) else int(value)
+        case Negate(operand):
+            return -_python_number(operand)
+        case Absolute(operand):
+            return abs(_python_number(operand))
+        case Arithmetic(operator, left, right):
+            one, other = _python_number(left), _python_number(right)
+            if operator == "/":
+                return one / other
+            return one + other if operator == "+" else one - other if operator == "-" else one * other
+    raise AssertionError(f"{term!r} is no number")

@@ -12,14 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.condition import children, columns_in
+from operators.checked_expressions import Identity, checked_types, column_name, parts_of
+from operators.constant_arithmetic import float_constant
+from operators.constant_types import TICKS, constant_fraction, exact_constant
 from operators.decimal_numbers import decimal_array, decimal_numbers
 from operators.errors import PredicateError
 from operators.exact_columns import (
@@ -28,9 +29,8 @@ from operators.exact_columns import (
     INT64_MIN,
     ExactColumn,
     both,
-    nearest_float,
 )
-from operators.expression_types import ColumnType, ExpressionTypes, constant_fraction, exact_constant, is_condition
+from operators.expression_types import ColumnType, ExpressionTypes, is_condition
 from operators.expressions import (
     Absolute,
     Alias,
@@ -52,8 +52,8 @@ from operators.expressions import (
 )
 from operators.families import TEXTS
 from operators.key_types import decoded, stored_values
+from operators.truth import Truth, bools, truth_of, validity
 
-_TICKS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _FLOAT_ARITHMETIC: dict[ArithmeticOperator, Callable[[Any, Any], Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
 }  # fmt: skip
@@ -81,94 +81,18 @@ def evaluate(expression: Expression, column: Callable[[Column], pa.Array], rows:
     Cost: O(rows) in NumPy and Arrow per operation, without copies of int64 and float64 columns; numbers that could
     overflow 64 bits take Python integers, several hundred nanoseconds each.
     """
-    parts = _parts(_Identity(expression))
+    parts = parts_of(Identity(expression))
     arrays = {name: _one_array(column(each)) for name, each in parts.columns.items()}
     if arrays:
         rows = len(next(iter(arrays.values())))
     assert rows is not None, "without a column, the number of rows has to be given"
     kinds = tuple(array.type for array in arrays.values())
-    try:
-        types = _checked(_Identity(expression), kinds)
-    except TypeError:  # an extension type without a hash
-        types = _checked.__wrapped__(_Identity(expression), kinds)
+    types = checked_types(Identity(expression), kinds)
     return _Evaluation(arrays, types, parts.constants, rows).result(expression)
-
-
-class _Identity:
-    """An expression as a key: expressions have no equality of their own, since ``==`` builds a condition."""
-
-    def __init__(self, expression: Expression) -> None:
-        self.expression = expression
-
-    def __hash__(self) -> int:
-        return id(self.expression)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.expression is other.expression
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The columns of an expression, and which of its nodes (by identity) hold none."""
-
-    columns: dict[tuple[str | None, str], Column]
-    constants: frozenset[int]
-
-
-@lru_cache(maxsize=1024)
-def _parts(identity: _Identity) -> _Parts:
-    expression = identity.expression
-    columns = {_name(each): each for each in columns_in(expression)}
-    nodes, waiting = [], [expression]
-    while waiting:
-        nodes.append(waiting.pop())
-        waiting.extend(children(nodes[-1]))
-    return _Parts(columns, frozenset(id(node) for node in nodes if next(columns_in(node), None) is None))
-
-
-@lru_cache(maxsize=1024)
-def _checked(identity: _Identity, kinds: tuple[pa.DataType, ...]) -> ExpressionTypes:
-    by_name = dict(zip(_parts(identity).columns, kinds, strict=True))
-    types = ExpressionTypes(lambda each: by_name[_name(each)])
-    types.result(identity.expression)
-    return types
-
-
-def _name(column: Column) -> tuple[str | None, str]:
-    return column.stream, column.name
 
 
 def _one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-@dataclass(frozen=True)
-class _Truth:
-    """Where a condition is true, and where it is known (None: everywhere); what is true is known."""
-
-    true: np.ndarray
-    known: np.ndarray | None = None
-
-    def __invert__(self) -> _Truth:
-        return _Truth(~self.true if self.known is None else self.known & ~self.true, self.known)
-
-    def __and__(self, other: _Truth) -> _Truth:
-        true = self.true & other.true
-        if self.known is None and other.known is None:
-            return _Truth(true)
-        return _Truth(true, true | self.false() | other.false())
-
-    def __or__(self, other: _Truth) -> _Truth:
-        true = self.true | other.true
-        if self.known is None and other.known is None:
-            return _Truth(true)
-        return _Truth(true, true | (self.false() & other.false()))
-
-    def false(self) -> np.ndarray:
-        return (~self).true
-
-    def to_arrow(self) -> pa.Array:
-        return pa.array(self.true, mask=None if self.known is None else ~self.known)
 
 
 @dataclass(frozen=True)
@@ -200,7 +124,7 @@ class _Evaluation:
             case Alias(operand, _):
                 return self.result(operand)
             case Column():
-                return self._arrays[_name(expression)]
+                return self._arrays[column_name(expression)]
             case Constant(value):
                 kind = self._types.result(expression)
                 scalar = Decimal(value) if pa.types.is_decimal(kind) and isinstance(value, int) else value
@@ -211,7 +135,7 @@ class _Evaluation:
         computed = self._value(expression, decimals)
         return self._to_arrow(computed, self._types.result(expression), expression)
 
-    def condition(self, condition: Expression) -> _Truth:
+    def condition(self, condition: Expression) -> Truth:
         match condition:
             case Compare(sign, left, right):
                 return self._compare(sign, left, right)
@@ -229,17 +153,17 @@ class _Evaluation:
             case IsNull((Arithmetic() | Negate() | Absolute()) as computed):
                 # Compared with itself, since its values may be beyond every Arrow type.
                 known = self._compare("=", computed, computed).known
-                return _Truth(np.zeros(self._rows, dtype=bool) if known is None else ~known)
+                return Truth(np.zeros(self._rows, dtype=bool) if known is None else ~known)
             case IsNull(operand):
                 missing = pc.is_null(decoded(self.result(operand)), nan_is_null=True)
-                return _Truth(_bools(missing))
+                return Truth(bools(missing))
             case Call():
                 return self._call(condition)
             case Constant(value):
-                return _Truth(np.full(self._rows, bool(value)))
-        return _truth(decoded(self.result(condition)))
+                return Truth(np.full(self._rows, bool(value)))
+        return truth_of(decoded(self.result(condition)))
 
-    def _call(self, call: Call) -> _Truth:
+    def _call(self, call: Call) -> Truth:
         arguments = [self.result(argument) for argument in call.arguments]
         try:
             answer: Any = call.function(*arguments)
@@ -255,9 +179,9 @@ class _Evaluation:
                 f"`{call!r}`: the function must return one boolean per row; it got {self._rows} rows "
                 f"and returned {len(answer)}"
             )
-        return _truth(_one_array(answer))
+        return truth_of(_one_array(answer))
 
-    def _compare(self, sign: ComparisonOperator, left: Expression, right: Expression) -> _Truth:
+    def _compare(self, sign: ComparisonOperator, left: Expression, right: Expression) -> Truth:
         decimals = self._types.has_decimals(left, right)
         if (fast := self._in_arrow(sign, left, right)) is not None:
             return fast
@@ -278,9 +202,9 @@ class _Evaluation:
                 if missing.any():
                     known = both(known, np.broadcast_to(~missing, self._rows))
         true = np.broadcast_to(np.asarray(found, dtype=bool), self._rows)
-        return _Truth(true if known is None else true & known, known)
+        return Truth(true if known is None else true & known, known)
 
-    def _in_arrow(self, sign: ComparisonOperator, left: Expression, right: Expression) -> _Truth | None:
+    def _in_arrow(self, sign: ComparisonOperator, left: Expression, right: Expression) -> Truth | None:
         """Strings, binary, and plain decimals of one scale: Arrow compares them as they are."""
         plain = (Column, Constant)
         if not (isinstance(left, plain) and isinstance(right, plain)):
@@ -295,15 +219,15 @@ class _Evaluation:
             return None
         if isinstance(one, pa.Scalar) and isinstance(other, pa.Scalar):
             one = pa.repeat(one, self._rows)
-        return _truth(_TEXT_COMPARE[sign](one, other))
+        return truth_of(_TEXT_COMPARE[sign](one, other))
 
-    def _one_of(self, operand: Expression, values: tuple[Expression, ...]) -> _Truth | None:
+    def _one_of(self, operand: Expression, values: tuple[Expression, ...]) -> Truth | None:
         """A column in a list of strings, bytes or integers, at once; None for other lists."""
         listed: list[Any] = [value.value for value in values if isinstance(value, Constant)]
         kinds = {type(value) for value in listed}
         if not isinstance(operand, Column) or len(listed) < len(values) or kinds not in ({str}, {bytes}, {int}):
             return None
-        known = _validity(decoded(self._arrays[_name(operand)]))
+        known = validity(decoded(self._arrays[column_name(operand)]))
         if kinds == {int}:
             numbers = self._value(operand, decimals=False)
             if not isinstance(numbers, ExactColumn) or numbers.unit != 1 or not isinstance(numbers.numbers, np.ndarray):
@@ -313,8 +237,8 @@ class _Evaluation:
             found: np.ndarray = np.isin(numbers.numbers, within)
         else:
             column = self._arrow_operand(operand)
-            found = _bools(pc.is_in(column, value_set=pa.array(listed).cast(column.type)))
-        return _Truth(found if known is None else found & known, known)
+            found = bools(pc.is_in(column, value_set=pa.array(listed).cast(column.type)))
+        return Truth(found if known is None else found & known, known)
 
     def _arrow_operand(self, operand: Expression) -> pa.Array | pa.Scalar:
         if isinstance(operand, Constant):
@@ -351,7 +275,7 @@ class _Evaluation:
         return ExactColumn(truth.true.astype(np.int64), Fraction(1), truth.known)
 
     def _exact_column(self, column: Column) -> ExactColumn:
-        array = decoded(self._arrays[_name(column)])
+        array = decoded(self._arrays[column_name(column)])
         kind = self._types.column(column)
         if kind.family == "decimal":
             numbers = decimal_numbers(array)
@@ -359,7 +283,7 @@ class _Evaluation:
             numbers = stored_values(array)
             if numbers.dtype != np.uint64:
                 numbers = numbers.astype(np.int64, copy=False)
-        return ExactColumn(numbers, kind.unit, _validity(array))
+        return ExactColumn(numbers, kind.unit, validity(array))
 
     def _floats(self, term: Expression) -> _Floats:
         with np.errstate(all="ignore"):
@@ -367,11 +291,11 @@ class _Evaluation:
 
     def _floats_of(self, term: Expression) -> _Floats:
         if id(term) in self._constants:
-            return _Floats(float(_folded(term)))
+            return _Floats(float_constant(term))
         match term:
             case Column() if self._types.column(term).is_float:
-                array = decoded(self._arrays[_name(term)])
-                return _Floats(stored_values(array).astype(np.float64, copy=False), _validity(array))
+                array = decoded(self._arrays[column_name(term)])
+                return _Floats(stored_values(array).astype(np.float64, copy=False), validity(array))
             case Negate(operand):
                 inner = self._floats_of(operand)
                 return _Floats(-inner.values, inner.valid)
@@ -392,7 +316,7 @@ class _Evaluation:
         if pa.types.is_decimal(kind):
             unit = 1 / Fraction(10) ** kind.scale
         elif pa.types.is_temporal(kind):
-            unit = Fraction(_TICKS[kind.unit])
+            unit = Fraction(dict(TICKS)[kind.unit])
         numbers = value.in_units(unit)
         if isinstance(numbers, int):
             numbers = np.full(self._rows, numbers, object)
@@ -421,42 +345,3 @@ class _Evaluation:
 _TURNED: dict[ComparisonOperator, ComparisonOperator] = {
     "<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=",
 }  # fmt: skip
-
-
-def _folded(term: Expression) -> int | float:
-    """Numbers that are written, computed as Python does: integers exactly, and floats as written."""
-    try:
-        value = _python_number(term)
-        return nearest_float(value) if isinstance(value, int) else value
-    except (ZeroDivisionError, OverflowError) as error:
-        raise PredicateError(f"`{term!r}` cannot be computed: {error}") from error
-
-
-def _python_number(term: Expression) -> int | float:
-    match term:
-        case Constant(bool() | int() | float() as value):
-            return float(value) if isinstance(value, float) else int(value)
-        case Negate(operand):
-            return -_python_number(operand)
-        case Absolute(operand):
-            return abs(_python_number(operand))
-        case Arithmetic(operator, left, right):
-            one, other = _python_number(left), _python_number(right)
-            if operator == "/":
-                return one / other
-            return one + other if operator == "+" else one - other if operator == "-" else one * other
-    raise AssertionError(f"{term!r} is no number")
-
-
-def _validity(array: pa.Array) -> np.ndarray | None:
-    return _bools(array.is_valid()) if array.null_count else None
-
-
-def _bools(array: pa.Array) -> np.ndarray:
-    values: np.ndarray = array.to_numpy(zero_copy_only=False)
-    return values
-
-
-def _truth(array: pa.Array) -> _Truth:
-    known = _validity(array)
-    return _Truth(_bools(array if known is None else array.fill_null(False)), known)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import NoReturn
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from operators.casts import remedy
 from operators.condition import columns_in
-from operators.constant_arithmetic import exact_number
+from operators.constant_types import TICKS, constant_fraction, constant_type, exact_constant
 from operators.constants import ConstantValue
 from operators.errors import PredicateError
 from operators.exact_columns import common_unit
@@ -46,9 +46,6 @@ from operators.key_types import KeyType, key_type, plain_type
 
 ColumnType = Callable[[Column], pa.DataType]
 
-_TICKS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1))
-_EPOCH = datetime(1970, 1, 1)
-_MICROSECOND = timedelta(microseconds=1)
 _CONDITIONS = (Compare, Between, And, Or, Not, IsNull, Call)
 
 
@@ -251,64 +248,6 @@ def divides(operand: Expression) -> bool:
     return False
 
 
-def constant_fraction(term: Expression) -> Fraction | None:
-    """The exact value of numbers that are written, floats as decimals; None where there is a column."""
-    match term:
-        case Constant(bool() | int() | Decimal() | float() as value):
-            return exact_number(value)
-        case Negate(operand) | Absolute(operand):
-            inner = constant_fraction(operand)
-            return inner if inner is None else (-inner if isinstance(term, Negate) else abs(inner))
-        case Arithmetic(operator, left, right):
-            one, other = constant_fraction(left), constant_fraction(right)
-            if one is None or other is None or (operator == "/" and not other):
-                return None
-            if operator == "/":
-                return one / other
-            return {"+": one + other, "-": one - other, "*": one * other}[operator]
-    return None
-
-
-def exact_constant(value: ConstantValue) -> tuple[int, Fraction]:
-    """A constant as a whole number of units: times since 1970 or midnight in ticks, floats as written."""
-    match value:
-        case bool() | int():
-            return int(value), Fraction(1)
-        case float() | Decimal():
-            exact = exact_number(value)
-            return exact.numerator, Fraction(1, exact.denominator)
-        case datetime():
-            moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
-            return _in_ticks((moment - _EPOCH) // _MICROSECOND * 1000)
-        case date():
-            return (value - _EPOCH.date()).days, Fraction(86_400_000_000_000)
-        case time():
-            seconds = (value.hour * 60 + value.minute) * 60 + value.second
-            return _in_ticks((seconds * 1_000_000 + value.microsecond) * 1000)
-        case timedelta():
-            return _in_ticks(value // _MICROSECOND * 1000)
-    raise AssertionError(f"{value!r} has no number")
-
-
-def _in_ticks(nanoseconds: int) -> tuple[int, Fraction]:
-    tick = next(tick for _, tick in _TICKS if nanoseconds % tick == 0)
-    return nanoseconds // tick, Fraction(tick)
-
-
-def constant_type(value: ConstantValue) -> pa.DataType:
-    """The Arrow type of a constant that is selected."""
-    match value:
-        case bool():
-            return pa.bool_()
-        case int():
-            return pa.int64() if -(2**63) <= value < 2**63 else pa.scalar(Decimal(value)).type
-        case float():
-            return pa.float64()
-        case datetime():
-            return pa.timestamp("us", None if value.tzinfo is None else "UTC")
-    return pa.scalar(value).type
-
-
 def _constant(value: ConstantValue, decimals: bool) -> Measure:
     families: list[tuple[type, Family]] = [
         (bool, "integer"), (int, "integer"), (Decimal, "decimal"), (float, "decimal" if decimals else "float"),
@@ -351,7 +290,7 @@ def _result_type(measure: Measure, expression: Expression) -> pa.DataType:
             digits = max(len(str(size)), scale, 1)
             return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(digits, 76), scale)
         case "timestamp" | "zoned timestamp" | "duration":
-            unit = next(name for name, tick in _TICKS if measure.unit % tick == 0)
+            unit = next(name for name, tick in TICKS if measure.unit % tick == 0)
             return pa.duration(unit) if measure.family == "duration" else pa.timestamp(unit, measure.zone)
     raise AssertionError(f"no arithmetic gives {article(measure.family)}")
 

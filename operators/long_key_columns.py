@@ -15,9 +15,7 @@ import pyarrow.compute as pc
 from indexes.columns import Keys
 from indexes.compiled import kernel
 from indexes.long_keys import LongKeys
-
-DIGITS_IN_64_BITS = 18
-
+from operators.decimal_numbers import DIGITS_IN_64_BITS, small_decimals
 
 def is_long(arrow: pa.DataType) -> bool:
     """Whether columns of a type are compared by `to_long_keys`; all other key types by `to_keys`."""
@@ -46,13 +44,13 @@ def to_long_keys(array: pa.Array) -> Keys | LongKeys:
 
 
 def _decimal_keys(array: pa.Array, valid: np.ndarray | None) -> Keys | LongKeys:
+    if array.type.precision <= DIGITS_IN_64_BITS:
+        return Keys(small_decimals(array), valid)
     width = array.type.byte_width
     words = np.empty((0, width // 8), np.uint64)
     if len(array):
         words = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, width // 8)
         words = words[array.offset : array.offset + len(array)]
-    if array.type.precision <= DIGITS_IN_64_BITS:
-        return Keys(words[:, 0].view(np.int64).copy(), valid)
     # Highest word first, the sign bit flipped: unsigned bytes in the order of the numbers.
     ordered = np.ascontiguousarray(words[:, ::-1])
     ordered[:, 0] ^= np.uint64(1 << 63)
