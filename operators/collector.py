@@ -66,6 +66,7 @@ class CollectorTask(Task):
         self._router = next(origin.index for origin in origins if origin.component == description.router)
         self._checks = _checks_by_origin(description, origins)
         self._filters: dict[int, PairFilter | None] | None = None
+        self._bound: list[PairFilter] = []
         self._reached = [-1] * len(origins)
         self._complete = -1
         self._waiting = (WaitingAnswers(), WaitingAnswers())
@@ -75,7 +76,6 @@ class CollectorTask(Task):
         self._limits: deque[Limits] = deque()
         self._router_reached: deque[int] = deque()
         self._emitted = 0
-        self._checked = 0
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         kind, _, name = batch.stream.partition(".")
@@ -124,7 +124,7 @@ class CollectorTask(Task):
             "results": float(self._emitted),
             "answered": float(self._complete + 1),
             "payload_bytes": float(self._rows.nbytes + self._results.nbytes),
-            "checked_pairs": float(self._checked),
+            "checked_pairs": float(sum(check.tested for check in self._bound)),
         }
 
     def check_invariants(self) -> None:
@@ -151,7 +151,10 @@ class CollectorTask(Task):
             self._probes[side].append(ProbeStep(batch.first, seqs, batch.born, (left, right)))
             hidden = rows.column(HIDDEN).to_numpy(zero_copy_only=False) if HIDDEN in rows.schema.names else None
             self._results.arrive(side, seqs, hidden)
-        self._rows.append(side, rows.select([name for name in rows.schema.names if not name.startswith("#")]))
+        payload = rows.select([name for name in rows.schema.names if not name.startswith("#")])
+        self._rows.append(side, payload)
+        for check in self._bound:
+            check.take(side, payload)
 
     def _emit_open(self) -> Iterator[Emit]:
         """Send the answers that need not wait for other elements, as each came; their payload must be here."""
@@ -184,15 +187,16 @@ class CollectorTask(Task):
         check = self._filter(answer.origin)
         if check is None or not len(answer.matches.positions):
             return answer
-        self._checked += len(answer.matches.positions)
-        return check.keep(side, answer, self._rows)
+        return check.keep(side, answer)
 
     def _filter(self, origin: int) -> PairFilter | None:
         if self._filters is None:
             schemas = self._rows.schemas
             if schemas is None:  # one side has no rows, so there are no pairs
                 return None
-            self._filters = {index: check.bind(schemas) for index, check in self._checks.items()}
+            bound = {id(check): check.bind(schemas, self._rows) for check in self._checks.values()}
+            self._filters = {index: bound[id(check)] for index, check in self._checks.items()}
+            self._bound = [each for each in bound.values() if each is not None]
         return self._filters.get(origin)
 
     def _emit(self, results: Results, born: float) -> Iterator[Emit]:

@@ -16,6 +16,7 @@ from operators.condition import columns_in, conjunction
 from operators.dimension_keys import are_values_needed, is_settled_by_keys
 from operators.evaluation import evaluate
 from operators.expressions import Column, Expression
+from operators.faithful_hashes import FaithfulHashes
 from operators.predicate import LEFT, RIGHT, Predicate
 from operators.result_order import Answer, pairs_of
 from operators.text_settling import Texts, TextSettling
@@ -54,8 +55,8 @@ class PairCheck:
             names += [column.name for column in columns_in(expression) if column.stream == role]
         return list(dict.fromkeys(names))
 
-    def bind(self, schemas: tuple[pa.Schema, pa.Schema]) -> PairFilter | None:
-        """What there is to evaluate on pairs whose payload has these schemas; None if the keys decide everything."""
+    def bind(self, schemas: tuple[pa.Schema, pa.Schema], payload: Payload) -> PairFilter | None:
+        """What there is to evaluate on pairs, given the payload and its schemas; None if the keys decide everything."""
         required = [] if self.predicate.residual is None else [self.predicate.residual]
         settled = []
         for dimension in self.predicate.dimensions:
@@ -69,30 +70,51 @@ class PairCheck:
         excluded = self.predicate.excluded
         if not (required or settled or excluded):
             return None
-        return PairFilter(conjunction(required) if required else None, excluded, tuple(settled))
+        return PairFilter(conjunction(required) if required else None, excluded, tuple(settled), payload)
 
 
-@dataclass(frozen=True)
 class PairFilter:
-    """Keeps the pairs that are `settled`, of which `required` is true and none of `excluded` is."""
+    """Keeps the pairs whose texts are `settled`, of which `required` is true and none of `excluded` is."""
 
-    required: Expression | None
-    excluded: tuple[Expression, ...] = ()
-    settled: tuple[TextSettling, ...] = ()
+    def __init__(
+        self,
+        required: Expression | None,
+        excluded: tuple[Expression, ...],
+        settled: tuple[TextSettling, ...],
+        payload: Payload,
+    ) -> None:
+        self._conditions = [] if required is None else [(required, True)]
+        self._conditions += [(each, False) for each in excluded]
+        self._settled = [
+            (each, FaithfulHashes((each.left, each.right), payload) if each.hashed else None) for each in settled
+        ]
+        self._payload = payload
+        self.tested = 0
 
-    def keep(self, side: int, answer: Answer, payload: Payload) -> Answer:
+    def take(self, side: int, rows: pa.RecordBatch) -> None:
+        """Payload has come."""
+        for _, hashes in self._settled:
+            if hashes is not None:
+                hashes.take(side, rows)
+
+    def keep(self, side: int, answer: Answer) -> Answer:
         """The pairs of an answer to rows of a side that stay; what has been found to go is not evaluated any more."""
-        for settling in self.settled:
-            texts = (payload.texts(LEFT, settling.left), payload.texts(RIGHT, settling.right))
-            matches = settling.settle(side, answer.first, answer.matches, texts)
-            answer = Answer(answer.origin, answer.first, matches)
-        for expression, wanted in [(self.required, True), *((each, False) for each in self.excluded)]:
-            if expression is not None and len(answer.matches.positions):
-                column = partial(payload.taken, pairs_of(side, answer))
+        tested = 0
+        for settling, hashes in self._settled:
+            if hashes is None or not hashes.hold:
+                tested = len(answer.matches.positions)
+                texts = (self._payload.texts(LEFT, settling.left), self._payload.texts(RIGHT, settling.right))
+                matches = settling.settle(side, answer.first, answer.matches, texts)
+                answer = Answer(answer.origin, answer.first, matches)
+        for expression, wanted in self._conditions:
+            if len(answer.matches.positions):
+                tested = max(tested, len(answer.matches.positions))
+                column = partial(self._payload.taken, pairs_of(side, answer))
                 kept = _is_true(evaluate(expression, column)) == wanted
                 if not kept.all():
                     offsets = np.concatenate([[0], np.cumsum(kept)])[answer.matches.offsets]
                     answer = Answer(answer.origin, answer.first, Matches(offsets, answer.matches.positions[kept]))
+        self.tested += tested
         return answer
 
 

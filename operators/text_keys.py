@@ -16,18 +16,22 @@ from indexes.long_keys import LongKeys
 
 def text_leads(array: pa.Array) -> np.ndarray:
     """The first eight bytes as a number; it never falls as the value rises. Cost: O(rows)."""
-    return LongKeys.of_bytes(*_bytes(array)).lead
+    return LongKeys.of_bytes(*text_bytes(array)).lead
 
 
 def text_hashes(array: pa.Array) -> np.ndarray:
     """A hash of all bytes, the same in every process. Cost: O(bytes)."""
-    data, offsets = _bytes(array)
-    hashes = np.empty(len(array), np.int64)
-    _hash(data, offsets, hashes)
+    return hashes_of(*text_bytes(array))
+
+
+def hashes_of(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """As `text_hashes`, of the byte strings ``data[offsets[i] : offsets[i + 1]]``."""
+    hashes = np.empty(len(offsets) - 1, np.int64)
+    _hash(frozen(data, np.uint8), frozen(offsets, np.int64), hashes)
     return hashes
 
 
-def _bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def text_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The bytes of a column, and where each value begins and ends."""
     types = pa.types
     kind = array.type

@@ -35,11 +35,15 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True)
 class TextSettling:
-    """The comparisons of one dimension between two text columns, as the orders of the two that pass."""
+    """The comparisons of one dimension between two text columns, as the orders of the two that pass.
+
+    hashed: whether its keys are hashes, so that candidates are equal but for collisions.
+    """
 
     left: str
     right: str
     passing: int
+    hashed: bool
 
     @classmethod
     def of(cls, dimension: Dimension, left: pa.DataType, right: pa.DataType) -> TextSettling | None:
@@ -53,7 +57,7 @@ class TextSettling:
             if one.subject.steps or one.object.steps:
                 return None
             passing &= _PASSING[one.operator]
-        return cls(dimension.left, dimension.right, passing)
+        return cls(dimension.left, dimension.right, passing, dimension.is_point)
 
     def settle(self, side: int, first: int, matches: Matches, texts: tuple[Texts, Texts]) -> Matches:
         """The matches that pass, of probe rows of a side from position `first` on; no value among them is null.
