@@ -22,6 +22,7 @@ import pyarrow as pa
 from tests.comparison import assert_ordered, assert_same_result, assert_same_rows
 from tests.oracle_order import EventTime, Late, Sources, Stream, gate
 from tests.oracle_terms import (
+    COMPARISONS,
     LEFT,
     RIGHT,
     And,
@@ -143,44 +144,73 @@ class _FastMatcher:
     """One NumPy comparison of a row with all its live partners; expressions are worked out once."""
 
     def __init__(self, terms: Sequence[Term], left: Stream, right: Stream) -> None:
-        self._terms = [
-            (term, _columns(term, _evaluate(term.left, left.table), _evaluate(term.right, right.table)))
-            for term in terms
-        ]
+        self._terms = [_FastTerm(term, left.table, right.table) for term in terms]
 
     def matches(self, side: int, row: int, others: list[int]) -> list[int]:
         if not others:
             return []
         met = np.array(others)
         found = np.ones(len(others), dtype=bool)
-        for term, columns in self._terms:
-            mine, theirs = columns[side], columns[1 - side]
-            value, present = mine[0][row], mine[1][row]
-            them = theirs[0][met]
-            with np.errstate(all="ignore"):  # inf - inf is NaN, which matches nothing
-                holds = term.holds(value, them) if side == LEFT else term.holds(them, value)
-            found &= np.asarray(holds, dtype=bool) & present & theirs[1][met]
+        for term in self._terms:
+            found &= term.holds(side, row, met)
         return [int(other) for other in met[found]]
 
 
-def _evaluate(expression: Linear, table: pa.Table) -> list[Any]:
-    return [expression.of(value) for value in values_of(table[expression.column])]
+class _FastTerm:
+    """A comparison or a band on columns: float64 where that is exact, else Python objects."""
+
+    def __init__(self, term: Term, left: pa.Table, right: pa.Table) -> None:
+        self._term = term
+        columns = [values_of(left[term.left.column]), values_of(right[term.right.column])]
+        forms = (term.left, term.right)
+        floats = [_has_float([*values, form.scale, form.offset]) for values, form in zip(columns, forms, strict=True)]
+        if isinstance(term, Band):  # the difference is one operand
+            floats = [any(floats)] * 2
+        computed = [
+            [_linear(value, form, as_float) for value in values]
+            for values, form, as_float in zip(columns, forms, floats, strict=True)
+        ]
+        width = [term.width] if isinstance(term, Band) else []
+        numbers = [v for values in (*computed, width) for v in values if v is not None]
+        exact = all(isinstance(v, float) or (isinstance(v, int) and abs(v) <= _FLOAT_SAFE) for v in numbers)
+        dtype: Any = np.float64 if exact else object
+        self._columns = [_array(values, dtype) for values in computed]
+
+    def holds(self, side: int, row: int, met: Array) -> Array:
+        mine, present = (column[row] for column in self._columns[side])
+        theirs, there = (column[met] for column in self._columns[1 - side])
+        left, right = (mine, theirs) if side == LEFT else (theirs, mine)
+        compared = COMPARISONS[self._term.op]
+        with np.errstate(all="ignore"):  # inf - inf is NaN, which matches nothing
+            if isinstance(self._term, Band):
+                found = compared(abs(left - right), self._term.width)
+            else:
+                found = compared(left, right)
+        return np.asarray(found, dtype=bool) & present & there
 
 
-def _columns(term: Term, *sides: list[Any]) -> list[tuple[Array, Array]]:
-    """Per side (values, present): float64 where that is exact for both, else Python objects."""
-    width = [term.width] if isinstance(term, Band) else []
-    numbers = [v for values in (*sides, width) for v in values if v is not None]
-    exact = all(isinstance(v, float) or (isinstance(v, int) and abs(v) <= _FLOAT_SAFE) for v in numbers)
-    dtype: Any = np.float64 if exact else object
-    result = []
-    for values in sides:
-        column = np.zeros(len(values), dtype=dtype)
-        for row, value in enumerate(values):
-            if value is not None:
-                column[row] = value
-        result.append((column, np.array([v is not None for v in values], dtype=bool)))
-    return result
+def _has_float(values: list[Any]) -> bool:
+    return any(isinstance(value, float) for value in values)
+
+
+def _linear(value: Any, form: Linear, as_float: bool) -> Any:
+    """The value of one row; None when it can never match (null or NaN)."""
+    if is_absent(value):
+        return None
+    steps = [None if step is None else float(step) if as_float else step for step in (form.scale, form.offset)]
+    value = float(value) if as_float else value
+    value = value if steps[0] is None else value * steps[0]
+    value = value if steps[1] is None else value + steps[1]
+    return None if is_absent(value) else value
+
+
+def _array(values: list[Any], dtype: Any) -> tuple[Array, Array]:
+    """(values, which are present)."""
+    column = np.zeros(len(values), dtype=dtype)
+    for row, value in enumerate(values):
+        if value is not None:
+            column[row] = value
+    return column, np.array([value is not None for value in values], dtype=bool)
 
 
 def _selected(

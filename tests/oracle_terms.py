@@ -4,7 +4,7 @@ A row is a mapping of column to value as `values_of` gives it: integers and bool
 Fraction, dates and times integers of nanoseconds, strings str, binary bytes, null None. These compare and compute
 exactly in Python itself: integers have no end, and an integer against a float is compared by value.
 
-A value node answers `value(left row, right row)`, a condition `truth(left row, right row)`: True, False, or None where
+A value node is evaluated by `evaluate`, a condition answers `truth(left row, right row)`: True, False, or None where
 it is unknown.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
@@ -28,9 +28,12 @@ Truth = bool | None
 LEFT, RIGHT = 0, 1
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY = 86_400 * 10**9
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt,
     ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 
 
@@ -88,38 +91,33 @@ def is_absent(value: Any) -> bool:
     return value is None or value != value
 
 
-def alike(one: Any, other: Any) -> tuple[Any, Any]:
-    """A number written beside decimals is the decimal that is written; a decimal never meets a float column."""
-    if isinstance(one, Fraction) and isinstance(other, float):
-        return one, Fraction(repr(other))
-    if isinstance(one, float) and isinstance(other, Fraction):
-        return Fraction(repr(one)), other
-    return one, other
+def evaluate(operand: Value, left: Row, right: Row, decimals: bool) -> Any:
+    """The value of an operand of a comparison.
 
-
-def calculate(sign: str, one: Any, other: Any) -> Any:
-    """One written operation: exact, unless a float takes part; then float64, and so is every division."""
-    if one is None or other is None:
+    Beside decimals, on either side of the sign, all is exact, and a number that is written is the decimal that is
+    written. Else an operand in which a float or a division takes part is float64, operation by operation: its integers
+    become the nearest float64 first. Anything else is exact.
+    """
+    leaves = operand.leaves(left, right)
+    if None in leaves:
         return None
-    one, other = alike(one, other)
-    match sign:
-        case "+":
-            return one + other
-        case "-":
-            return one - other
-        case "*":
-            return one * other
-        case "/":
-            exact = isinstance(one, Fraction) or isinstance(other, Fraction)
-            return one / other if exact else float(one) / float(other)
-    raise ValueError(sign)
+    if decimals:
+        return operand.value(left, right, lambda leaf: Fraction(repr(leaf) if isinstance(leaf, float) else leaf))
+    if operand.divides or any(isinstance(leaf, float) for leaf in leaves):
+        return operand.value(left, right, float)
+    return operand.value(left, right, lambda leaf: leaf)
 
 
-def compare(op: Op, one: Any, other: Any) -> Truth:
-    """A comparison is unknown where an operand is null or NaN."""
-    if is_absent(one) or is_absent(other):
-        return None
-    return bool(_COMPARISONS[op](*alike(one, other)))
+def has_decimals(left: Row, right: Row, *operands: Value) -> bool:
+    """Whether a decimal takes part."""
+    return any(isinstance(leaf, Fraction) for operand in operands for leaf in operand.leaves(left, right))
+
+
+def compare(op: Op, one: Value, other: Value, left: Row, right: Row) -> Truth:
+    """`one op other` for one pair of rows; unknown where an operand is null or NaN."""
+    decimals = has_decimals(left, right, one, other)
+    x, y = evaluate(one, left, right, decimals), evaluate(other, left, right, decimals)
+    return None if is_absent(x) or is_absent(y) else bool(COMPARISONS[op](x, y))
 
 
 # --- three-valued logic ---------------------------------------------------------------------------
@@ -140,6 +138,7 @@ def disjunction(truths: Sequence[Truth]) -> Truth:
 
 
 # --- value nodes ----------------------------------------------------------------------------------
+# `leaves` are the values of its columns and constants, `value` is computed from them, each made a number first.
 
 
 @dataclass(frozen=True)
@@ -148,9 +147,13 @@ class Column:
 
     side: int
     name: str
+    divides: ClassVar[bool] = False
 
-    def value(self, left: Row, right: Row) -> Any:
-        return (left, right)[self.side][self.name]
+    def leaves(self, left: Row, right: Row) -> list[Any]:
+        return [(left, right)[self.side][self.name]]
+
+    def value(self, left: Row, right: Row, number: Callable[[Any], Any]) -> Any:
+        return number((left, right)[self.side][self.name])
 
 
 @dataclass(frozen=True)
@@ -158,9 +161,13 @@ class Constant:
     """A value as the user writes it."""
 
     written: Any
+    divides: ClassVar[bool] = False
 
-    def value(self, left: Row, right: Row) -> Any:
-        return constant(self.written)
+    def leaves(self, left: Row, right: Row) -> list[Any]:
+        return [constant(self.written)]
+
+    def value(self, left: Row, right: Row, number: Callable[[Any], Any]) -> Any:
+        return number(constant(self.written))
 
 
 @dataclass(frozen=True)
@@ -171,8 +178,15 @@ class Arithmetic:
     one: Value
     other: Value
 
-    def value(self, left: Row, right: Row) -> Any:
-        return calculate(self.sign, self.one.value(left, right), self.other.value(left, right))
+    @property
+    def divides(self) -> bool:
+        return self.sign == "/" or self.one.divides or self.other.divides
+
+    def leaves(self, left: Row, right: Row) -> list[Any]:
+        return self.one.leaves(left, right) + self.other.leaves(left, right)
+
+    def value(self, left: Row, right: Row, number: Callable[[Any], Any]) -> Any:
+        return _ARITHMETIC[self.sign](self.one.value(left, right, number), self.other.value(left, right, number))
 
 
 @dataclass(frozen=True)
@@ -181,9 +195,15 @@ class Negative:
 
     operand: Value
 
-    def value(self, left: Row, right: Row) -> Any:
-        value = self.operand.value(left, right)
-        return None if value is None else -value
+    @property
+    def divides(self) -> bool:
+        return self.operand.divides
+
+    def leaves(self, left: Row, right: Row) -> list[Any]:
+        return self.operand.leaves(left, right)
+
+    def value(self, left: Row, right: Row, number: Callable[[Any], Any]) -> Any:
+        return -self.operand.value(left, right, number)
 
 
 @dataclass(frozen=True)
@@ -192,9 +212,15 @@ class Absolute:
 
     operand: Value
 
-    def value(self, left: Row, right: Row) -> Any:
-        value = self.operand.value(left, right)
-        return None if value is None else abs(value)
+    @property
+    def divides(self) -> bool:
+        return self.operand.divides
+
+    def leaves(self, left: Row, right: Row) -> list[Any]:
+        return self.operand.leaves(left, right)
+
+    def value(self, left: Row, right: Row, number: Callable[[Any], Any]) -> Any:
+        return abs(self.operand.value(left, right, number))
 
 
 Value = Column | Constant | Arithmetic | Negative | Absolute
@@ -212,7 +238,7 @@ class Compare:
     other: Value
 
     def truth(self, left: Row, right: Row) -> Truth:
-        return compare(self.op, self.one.value(left, right), self.other.value(left, right))
+        return compare(self.op, self.one, self.other, left, right)
 
 
 @dataclass(frozen=True)
@@ -224,9 +250,8 @@ class Between:
     high: Value
 
     def truth(self, left: Row, right: Row) -> Truth:
-        value = self.operand.value(left, right)
-        low, high = self.low.value(left, right), self.high.value(left, right)
-        return conjunction([compare(">=", value, low), compare("<=", value, high)])
+        above = compare(">=", self.operand, self.low, left, right)
+        return conjunction([above, compare("<=", self.operand, self.high, left, right)])
 
 
 @dataclass(frozen=True)
@@ -237,8 +262,7 @@ class In:
     choices: tuple[Value, ...]
 
     def truth(self, left: Row, right: Row) -> Truth:
-        value = self.operand.value(left, right)
-        return disjunction([compare("=", value, choice.value(left, right)) for choice in self.choices])
+        return disjunction([compare("=", self.operand, choice, left, right) for choice in self.choices])
 
 
 @dataclass(frozen=True)
@@ -248,7 +272,7 @@ class IsNull:
     operand: Value
 
     def truth(self, left: Row, right: Row) -> Truth:
-        return is_absent(self.operand.value(left, right))
+        return is_absent(evaluate(self.operand, left, right, has_decimals(left, right, self.operand)))
 
 
 @dataclass(frozen=True)
@@ -256,10 +280,10 @@ class Function:
     """A function of Python values, which answers True, False or None."""
 
     function: Callable[..., Truth]
-    arguments: tuple[Value, ...]
+    arguments: tuple[Column | Constant, ...]
 
     def truth(self, left: Row, right: Row) -> Truth:
-        return self.function(*[argument.value(left, right) for argument in self.arguments])
+        return self.function(*[argument.leaves(left, right)[0] for argument in self.arguments])
 
 
 @dataclass(frozen=True)
@@ -304,13 +328,12 @@ class Linear:
     scale: Number | None = None
     offset: Number | None = None
 
-    def of(self, value: Any) -> Any:
-        """The value for one row; None when it can never match (null or NaN)."""
+    def of(self, side: int) -> Value:
+        """The same as a tree, for a column of one side."""
+        value: Value = Column(side, self.column)
         if self.scale is not None:
-            value = calculate("*", value, self.scale)
-        if self.offset is not None:
-            value = calculate("+", value, self.offset)
-        return None if is_absent(value) else value
+            value = Arithmetic("*", value, Constant(self.scale))
+        return value if self.offset is None else Arithmetic("+", value, Constant(self.offset))
 
 
 @dataclass(frozen=True)
@@ -321,11 +344,8 @@ class Comparison:
     op: Op
     right: Linear
 
-    def holds(self, left: Any, right: Any) -> Any:
-        return _COMPARISONS[self.op](left, right)
-
     def truth(self, left: Row, right: Row) -> Truth:
-        return compare(self.op, self.left.of(left[self.left.column]), self.right.of(right[self.right.column]))
+        return compare(self.op, self.left.of(LEFT), self.right.of(RIGHT), left, right)
 
 
 @dataclass(frozen=True)
@@ -337,13 +357,9 @@ class Band:
     width: Number
     op: Op = "<="
 
-    def holds(self, left: Any, right: Any) -> Any:
-        return _COMPARISONS[self.op](abs(left - right), self.width)
-
     def truth(self, left: Row, right: Row) -> Truth:
-        x, y = self.left.of(left[self.left.column]), self.right.of(right[self.right.column])
-        difference = calculate("-", x, y)
-        return compare(self.op, None if difference is None else abs(difference), self.width)
+        difference = Arithmetic("-", self.left.of(LEFT), self.right.of(RIGHT))
+        return compare(self.op, Absolute(difference), Constant(self.width), left, right)
 
 
 Term = Comparison | Band

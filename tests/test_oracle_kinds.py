@@ -341,9 +341,13 @@ def test_values_of_different_types_compare_by_what_they_mean(
         (term.Constant(Decimal("0.1")), "=", term.Constant(0.1)),
         # ... but beside floats it is a float
         (term.Arithmetic("+", term.Constant(0.2), term.Constant(0.1)), "!=", term.Constant(0.3)),
-        # Operation by operation: the product of integers is exact, then becomes a float
+        # Where a float takes part the integers of the operand become floats first, 2^53 + 1 the even neighbour
         (term.Arithmetic("+", term.Arithmetic("*", term.Constant(2**53 + 1), term.Constant(2)), term.Constant(0.0)),
-         "=", term.Constant(2.0**54 + 2)),
+         "=", term.Constant(2**54)),
+        # ... but not those of the other operand
+        (term.Arithmetic("*", term.Constant(2**53 + 1), term.Constant(2)), ">", term.Constant(2.0**54)),
+        # A number written beside a decimal, on either side of the sign
+        (term.Arithmetic("+", term.Constant(0.1), term.Constant(0.2)), "=", term.Constant(Decimal("0.3"))),
         (term.Constant(timedelta(days=1)), "=",
          term.Arithmetic("-", term.Constant(date(2024, 3, 1)), term.Constant(date(2024, 2, 29)))),
         (term.Arithmetic("+", term.Constant(date(2024, 2, 29)), term.Constant(timedelta(hours=24))), "=",
