@@ -20,11 +20,6 @@ def check_condition(
     def column_type(column: Column) -> pa.DataType:
         return schemas[roles.index(column.stream or "")].field(column.name).type
 
-    for branch in condition.branches:
-        for dimension in branch.dimensions:
-            if not dimension.made:
-                left, right = (schemas[side].field(dimension.column(side)).type for side in (0, 1))
-                bind(dimension, left, right)
     for expression in (condition.written, *wheres):
         if expression is not None:
             found = type_of(expression, column_type)
@@ -33,3 +28,8 @@ def check_condition(
                     f"`{expression!r}` is {found}, not a condition: compare it with something, "
                     "or use a column of booleans"
                 )
+    for branch in condition.branches:
+        for dimension in branch.dimensions:
+            if not dimension.made:
+                left, right = (schemas[side].field(dimension.column(side)).type for side in (0, 1))
+                bind(dimension, left, right)

@@ -10,7 +10,7 @@ Two rules decide the arithmetic of the operands of a comparison (a selected expr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -142,7 +142,7 @@ class ExpressionTypes:
         """What a column measures."""
         place = (column.stream, column.name)
         if place not in self._columns:
-            self._columns[place] = key_type(column.name, self._column_type(column))
+            self._columns[place] = replace(key_type(column.name, self._column_type(column)), role=column.stream)
         return self._columns[place]
 
     def family(self, term: Expression) -> Family:
@@ -181,7 +181,7 @@ class ExpressionTypes:
                 timed = one if one.family in TIMES else other
                 only = ", only by a whole number" if timed.family == "duration" else ""
                 by = term.right if timed is one else term.left
-                raise _error(within, f"{article(timed.family)} cannot be scaled by `{by!r}`{only}")
+                raise _error(within, f"{article(timed.family)} cannot be scaled by {by!r}{only}")
             self._refuse(within, f"{article(one.family)} {term.operator} {article(other.family)} has no meaning",
                          {one.family, other.family})  # fmt: skip
         ends = [x * y for x in one.ends for y in other.ends]

@@ -37,6 +37,7 @@ class KeyType:
     tick: int = 1  # nanoseconds for dates and times, 1 for numbers
     offset: int = 0  # 2**63 for uint64, whose keys have the top bit flipped
     scale: int = 0  # digits after a decimal's point
+    role: str | None = None  # whose column it is, where that is known
 
     @property
     def is_float(self) -> bool:

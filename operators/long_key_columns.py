@@ -17,6 +17,7 @@ from indexes.compiled import kernel
 from indexes.long_keys import LongKeys
 from operators.decimal_numbers import DIGITS_IN_64_BITS, small_decimals
 
+
 def is_long(arrow: pa.DataType) -> bool:
     """Whether columns of a type are compared by `to_long_keys`; all other key types by `to_keys`."""
     types = pa.types

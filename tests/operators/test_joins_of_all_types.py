@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import operator
 import random
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from operators import CountWindow, HandshakeJoin, IndexJoin, PanJoin, ScaleJoin, SplitJoin, SPOJoin, StreamJoin
 from operators.expressions import Compare, stream
+from topology import SchemaError
 
 R, S = stream("R"), stream("S")
 ENGINES: list[Callable[[], Any]] = [SPOJoin, IndexJoin, SplitJoin, PanJoin, HandshakeJoin, ScaleJoin]
@@ -110,3 +113,40 @@ def test_columns_of_all_types_join_by_value(pair: tuple[str, str]) -> None:
         pairs = sorted(zip(found["R.n"].to_pylist(), found["S.n"].to_pylist(), strict=True))
         expected = [(r, s) for r in range(30) for s in range(30) if matches(sign, lefts[r], rights[s])]
         assert pairs == expected, (sign, engine)
+
+
+ONE_OF_EACH = ["int32", "uint64", "bool", "float32", "decimal64", "long decimal", "date32", "timestamp us", "zoned"]
+ONE_OF_EACH += ["time32", "duration s", "string", "binary"]
+COMPARABLE = [*GROUPS, ["int32", "decimal64"], ["decimal64", "long decimal"]]
+STRANGERS = [
+    (left, right)
+    for left in ONE_OF_EACH
+    for right in ONE_OF_EACH
+    if not any(left in group and right in group for group in COMPARABLE)
+]
+
+
+@pytest.mark.parametrize("pair", STRANGERS, ids=" - ".join)
+def test_types_that_do_not_compare_are_refused_with_both_types_and_the_cast(pair: tuple[str, str]) -> None:
+    tables = [table(random.Random(0), name, 3)[0] for name in pair]
+    for on in (R.k == S.k, (R.k < S.k) & (R.n == S.n), ~((R.n > S.n) & (R.k >= S.k))):
+        join = StreamJoin("R", "S", on, CountWindow(100))
+        with pytest.raises(SchemaError) as caught:
+            join.collect({"R": tables[0], "S": tables[1]})
+        message = str(caught.value)
+        assert all(str(each.schema.field("k").type) in message for each in tables)
+        if "compare the difference" not in message:
+            written = re.search(r'(pc\.assume_timezone\()?table\["k"\][^;,]*(, [^;,]*\))?', message)
+            role = re.search(r"(cast|give) ([RS])\.k", message)
+            assert written is not None, message
+            meant = tables if role is None else [tables["RS".index(role[2])]]
+            assert any(is_a_cast(written[0], each) for each in meant), message
+
+
+def is_a_cast(written: str, table: pa.Table) -> bool:
+    """Whether Arrow knows a cast that a message says to write, for a column of a table."""
+    try:
+        eval(written, {"table": table.slice(0, 0), "pa": pa, "pc": pc})  # noqa: S307
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
