@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from operators.element_rows import LEFT, RIGHT, SIDES, Limits, matches_of, values_of
+from operators.element_rows import LEFT, RIGHT, SIDES, Limits, counts_of, matches_of, values_of
 from operators.gate import SEQ
 from operators.kinds import Kind
 from operators.orderings import Ordering, is_aligned, open_until
@@ -83,6 +83,8 @@ class CollectorTask(Task):
             self._limits.append(Limits.from_batch(batch))
         elif kind == "payload":
             self._take_payload(SIDES.index(name), batch)
+        elif kind == "counts":
+            self._results.count(SIDES.index(name), batch.first, counts_of(batch))
         elif kind == "expired":
             positions, places = (values_of(batch.rows.column(each)) for each in ("position", "place"))
             self._results.expire(SIDES.index(name), ExpiredRows(positions, places, batch.labels[0]))

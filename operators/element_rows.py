@@ -81,18 +81,21 @@ class Limits:
     """What holds from here on, per side: rows below `live` are dead, rows below `handover` are the immutable part's.
 
     Every probe that follows meets a row exactly once: at the element that holds it on its side of the handover.
+
+    counting: only the number of each probe row's matches is wanted.
     """
 
     handover: tuple[int, int] = (0, 0)
     live: tuple[int, int] = (0, 0)
+    counting: bool = False
 
     def to_batch(self) -> Batch:
-        return Batch("limits", NO_ROWS, labels=(*self.handover, *self.live))
+        return Batch("limits", NO_ROWS, labels=(*self.handover, *self.live, int(self.counting)))
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Limits:
-        left_handover, right_handover, left_live, right_live = batch.labels
-        return cls((left_handover, right_handover), (left_live, right_live))
+        left_handover, right_handover, left_live, right_live, counting = batch.labels
+        return cls((left_handover, right_handover), (left_live, right_live), bool(counting))
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def matches_of(batch: Batch) -> Matches:
 
 def answer_streams(counts: bool) -> dict[str, pa.Schema | None]:
     """What an element that answers probes sends out."""
-    return {f"{'counts' if counts else 'matches'}.{side}": None for side in SIDES}
+    return {f"{kind}.{side}": None for kind in (["matches", "counts"] if counts else ["matches"]) for side in SIDES}
 
 
 def counts_batch(side: int, first: int, counts: Int64) -> Batch:

@@ -26,8 +26,8 @@ class ElementPlan:
     windows: the window of each side.
     batch:   the most rows that come in one step.
     router:  the name of the router that feeds the elements.
-    counts:  elements answer with the number of each probe row's matches (`counts.*`), not with the matches; only for
-             engines that `can_count`.
+    counts:  elements may be asked, by `Limits.counting`, for the number of each probe row's matches (`counts.*`)
+             instead of the matches; only for engines that `can_count`.
     """
 
     predicate: Predicate

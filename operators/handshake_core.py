@@ -199,7 +199,7 @@ class HandshakeCoreTask(StepTask):
                 region.expire(self._segment[side])
             elif rows is not None and len(rows):
                 region.store(rows.first, rows.keys, probes)
-        yield from self._answering.answer(step, self._process, self._count if self._description.counts else None)
+        yield from self._answering.answer(step, self._process, self._count if step.limits.counting else None)
         if not moving:
             for side in (LEFT, RIGHT):
                 self._regions[side].expire(step.limits.live[side])

@@ -90,7 +90,7 @@ class IndexJoinTask(Task):
         ]
         self._tasks = {}
         self._insert(tasks)
-        yield from self._answer_counts(tasks) if self._description.counts else self._answer(tasks)
+        yield from self._answer_counts(tasks) if self._limits.counting else self._answer(tasks)
         if not tasks or tasks[-1].last.seq != punctuation.seq:
             yield Emit(punctuation)
         for side in (LEFT, RIGHT):

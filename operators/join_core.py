@@ -132,7 +132,6 @@ class JoinCoreTask(StepTask):
     def __init__(self, description: JoinCore) -> None:
         super().__init__(description.negated)
         self._ordered = description.ordered
-        self._counts = description.counts
         self._regions = tuple(
             Region(side, description.setting, description.number, description.cores) for side in (LEFT, RIGHT)
         )
@@ -143,7 +142,7 @@ class JoinCoreTask(StepTask):
             rows = step.rows[side]
             if rows is not None and len(rows):
                 self._regions[side].store(rows.first, rows.keys, step.rows[1 - side])
-        yield from self._answering.answer(step, self._process, self._count if self._counts else None)
+        yield from self._answering.answer(step, self._process, self._count if step.limits.counting else None)
         for side in (LEFT, RIGHT):
             self._regions[side].expire(step.limits.live[side])
 

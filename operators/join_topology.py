@@ -11,10 +11,11 @@ from operators.branch_builder import BranchBuilder
 from operators.collector import Collector
 from operators.condition import columns_in
 from operators.durations import Duration
-from operators.element_rows import SIDES
+from operators.element_rows import SIDES, answer_streams
 from operators.engine import ROUTER, ElementPlan, Engine
 from operators.event_time_settings import RESULTS, BoundCheck, bounds_of, idle_seconds
 from operators.gate import Gate
+from operators.kinds import Kind
 from operators.late_rows import LATE, LATE_STREAM
 from operators.orderings import ordering_of
 from operators.pair_check import PairCheck
@@ -50,7 +51,8 @@ def join_topology(join: StreamJoin) -> Topology:
             collector.global_grouping(ROUTER, f"expired.{SIDES[side]}")
     for elements in answering:
         for element in elements:
-            collector.global_grouping(element, "matches.left").global_grouping(element, "matches.right")
+            for stream in answer_streams(_counts(join, engines[0])):
+                collector.global_grouping(element, stream)
     builder.sink(RESULTS).global_grouping(engines[0].collector)
     builder.sink(LATE, aside=True).global_grouping(engines[0].gate, LATE_STREAM)
     return builder.build()
@@ -83,12 +85,20 @@ def _add_branch(
     engine = choice.engine
     sides = (_side(join, LEFT, engine), _side(join, RIGHT, engine))
     chosen = f"auto: {choice}" if join.using == "auto" else ""
-    router = builder.bolt(ROUTER + suffix, Router(sides, branch, payload, engine.split_fields, chosen, join.keys))
+    counts = _counts(join, engine)
+    described = Router(sides, branch, payload, engine.split_fields, chosen, join.keys, counts)
+    router = builder.bolt(ROUTER + suffix, described)
     for stream in join.stream_names:
         router.global_grouping(join.engines[0].engine.gate, stream)
-    plan = ElementPlan(branch, ordering_of(join.ordering), join.windows, join.step_rows, ROUTER + suffix)
+    plan = ElementPlan(branch, ordering_of(join.ordering), join.windows, join.step_rows, ROUTER + suffix, counts)
     names = engine.add_elements(BranchBuilder(builder, suffix) if suffix else builder, plan)
     return tuple(name + suffix for name in names)
+
+
+def _counts(join: StreamJoin, engine: Engine) -> bool:
+    """Whether elements may answer with counts: nothing else is asked for, and nothing is left to test on pairs."""
+    alone = len(join.condition.branches) == 1 and join.condition.branches[0].residual is None
+    return alone and join.kind is Kind.COUNT and engine.can_count
 
 
 def _side(join: StreamJoin, side: int, engine: Engine) -> JoinSide:

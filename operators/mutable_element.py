@@ -71,7 +71,7 @@ class MutableTask(StepTask):
             self._indexes[side].expire(step.limits.handover[side])
             if rows is not None and len(rows):
                 self._indexes[side].insert(rows.keys)
-        return self._answering.answer(step, self._probe, self._count if self._description.counts else None)
+        return self._answering.answer(step, self._probe, self._count if step.limits.counting else None)
 
     def metrics(self) -> Mapping[str, float]:
         pairs = {

@@ -121,7 +121,7 @@ class POJoinTask(StepTask):
         )
 
     def on_step(self, step: Step) -> Iterable[Emit]:
-        yield from self._answering.answer(step, self._probe, self._count if self._description.counts else None)
+        yield from self._answering.answer(step, self._probe, self._count if step.limits.counting else None)
         if self._description.state == "shared cache":
             # the cache may be ahead of this element, which then still needs what has expired elsewhere
             live = np.minimum(step.limits.live, self._cached.live)

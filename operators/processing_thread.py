@@ -73,7 +73,7 @@ class ProcessingTask(StepTask):
                     share = self._shares[side] = self._share(side, rows, step.rows[1 - side])
                 share.insert(rows.first, rows.keys)
                 self._comparisons += self._met(rows.live)
-        yield from self._answering.answer(step, self._probe, self._count if self._description.counts else None)
+        yield from self._answering.answer(step, self._probe, self._count if step.limits.counting else None)
         # only now: the first rows of the step may meet what the last ones no longer do
         for side in (LEFT, RIGHT):
             share = self._shares[side]

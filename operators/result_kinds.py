@@ -67,6 +67,10 @@ class ResultMaker(ABC):
         ordered: by the earlier row within one later row.
         """
 
+    def count(self, side: int, first: int, counts: Int64) -> None:
+        """An element says how many matches it has for rows of a side, the first at position `first`."""
+        raise AssertionError("only a count join asks for counts")
+
     def expire(self, side: int, listed: ExpiredRows) -> None:  # noqa: B027
         """Rows of a side that expire one by one, at places that may not be complete yet; lists come in their order."""
 
@@ -109,6 +113,14 @@ class CountedRows(ResultMaker):
 
     def __init__(self) -> None:
         self._shown = (GrowingArray(np.bool_), GrowingArray(np.bool_))
+        self._counts = (GrowingArray(np.int64), GrowingArray(np.int64))
+
+    def count(self, side: int, first: int, counts: Int64) -> None:
+        own = self._counts[side]
+        lacking = first + len(counts) - own.base - len(own)
+        if lacking > 0:
+            own.append(np.zeros(lacking, np.int64))
+        own.values[first - own.base :][: len(counts)] += counts
 
     def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:
         self._shown[side].append(np.ones(len(seqs), np.bool_) if hidden is None else ~hidden)
@@ -122,7 +134,7 @@ class CountedRows(ResultMaker):
             shown = self._take_shown(side, len(matches[side]))
             seqs.append(rows[side].seq[shown])
             positions.append(rows[side].first + shown)
-            counts.append(matches[side].counts()[shown])
+            counts.append(self._take_counts(side, matches[side])[shown])
         order = np.argsort(np.concatenate(seqs), kind="stable")
         nobody = [np.full(len(each), NOBODY) for each in positions]
         return Results(
@@ -130,6 +142,15 @@ class CountedRows(ResultMaker):
             np.concatenate([nobody[LEFT], positions[RIGHT]])[order],
             np.concatenate(counts)[order],
         )
+
+    def _take_counts(self, side: int, matches: Matches) -> Int64:
+        """The matches of the next rows of a side: those that were listed, and those that were only counted."""
+        own, total = self._counts[side], matches.counts()
+        known = own.values[: len(total)]
+        total[: len(known)] += known
+        own.append(np.zeros(max(0, len(total) - len(known)), np.int64))
+        own.drop_before(own.base + len(total))
+        return total
 
     def _take_shown(self, side: int, rows: int) -> Int64:
         """Which of the next rows of a side, by number, are to come out."""

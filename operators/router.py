@@ -52,6 +52,7 @@ class Router(Bolt):
     split_fields: also send each dimension as a stream of its own, for predicate elements.
     chosen:       why this engine, for the plan, where the user left it open.
     keys:         the columns of each side that make its key, where a window is per key.
+    counts:       whether elements are asked for the number of matches alone, if keys decide what matches.
     """
 
     sides: tuple[JoinSide, JoinSide]
@@ -60,6 +61,7 @@ class Router(Bolt):
     split_fields: bool = False
     chosen: str = ""
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    counts: bool = False
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -122,7 +124,8 @@ class RouterTask(Task):
         keyed = self._numbered(batches)
         step = self._borders.take(batches, keyed)
         keys = self._keys.take(step, keyed)
-        yield Emit(Limits((handover[LEFT], handover[RIGHT]), self._borders.live).to_batch())
+        counting = self._description.counts and self._keys.decide
+        yield Emit(Limits((handover[LEFT], handover[RIGHT]), self._borders.live, counting).to_batch())
         for side in (LEFT, RIGHT):
             batch = batches[side]
             if batch is not None:

@@ -44,6 +44,11 @@ class RowKeys:
         self._schemas: list[pa.Schema | None] = [None, None]
         self._bound: list[BoundDimension | None] | None = None
 
+    @property
+    def decide(self) -> bool:
+        """Whether keys alone decide what matches: the types are known, and 64 bits hold their values."""
+        return self._bound is not None and not any(bound is not None and bound.settles for bound in self._bound)
+
     def take(self, step: StepRows, keyed: tuple[KeyedRows, KeyedRows] | None) -> StepKeys:
         """The keys of a step's rows. Cost: O(rows) per dimension, and that of the filters.
 
