@@ -16,12 +16,17 @@ from topology import LocalRuntime, Runtime
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run showed: tuples of both sides per second, and the results of the measured part in order."""
+    """What a run showed: tuples of both sides per second, and the results of the measured part in order.
+
+    processor: processor time of all threads of this process, in seconds: what is left of a measurement when others use
+               the machine too.
+    """
 
     rate: float
     seconds: float
     results: pa.Table
     latency: tuple[float, float]
+    processor: float = 0.0
 
 
 def in_blocks(table: pa.Table, batch: int, parity: int) -> pa.Table:
@@ -41,13 +46,13 @@ def run_join(
         reader.start()
         _send(running, left, right, batch, 0, prefill)
         reader.wait_for(2 * prefill - batch)  # the last micro-batch passes the gate when the next one comes
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         _send(running, left, right, batch, prefill, total)
         running.finish()
         reader.join()
-        seconds = time.perf_counter() - start
+        seconds, processor = time.perf_counter() - start, time.process_time() - worked
         p50, p99 = running.metrics().latency(50, 99)
-    return Measured(2 * (total - prefill) / seconds, seconds, reader.since(prefill), (p50, p99))
+    return Measured(2 * (total - prefill) / seconds, seconds, reader.since(prefill), (p50, p99), processor)
 
 
 def _send(running: RunningJoin, left: pa.RecordBatch, right: pa.RecordBatch, batch: int, start: int, stop: int) -> None:

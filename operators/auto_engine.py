@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from operators.engine import Engine
@@ -10,6 +11,12 @@ from operators.index_join import IndexJoin
 from operators.index_setting import AUTO, asked_of
 from operators.predicate import Predicate
 from operators.spo_join import SPOJoin
+from operators.windows import Window
+
+FEW_ROWS = 1 << 16
+"""Windows up to which two inequalities are answered from sorted blocks in one element. Measured with micro-batches of
+10,000, in tuples for each second of processor time: 1.9 million against SPOJoin's 1.3 in windows of 2^15 rows, 1.4
+against 1.1 in 2^17 with both cores used by SPOJoin only, 0.45 against 0.6 in 2^20."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +30,8 @@ class EngineChoice:
         return f"{type(self.engine).__name__}, since {self.reason}"
 
 
-def choose_engine(predicate: Predicate) -> EngineChoice:
-    """From the shape of the condition; the index within is chosen with the first rows (`index_setting`).
+def choose_engine(predicate: Predicate, windows: Sequence[Window] = ()) -> EngineChoice:
+    """From the condition and the windows; the index within is chosen with the first rows (`index_setting`).
 
     Engines that compare everything (ScaleJoin, SplitJoin and HandshakeJoin without an index) or that divide a window
     among cores, each of which is then searched by every row, are for comparison and for clusters of many machines: on
@@ -40,6 +47,8 @@ def choose_engine(predicate: Predicate) -> EngineChoice:
         reason = "an equality decides, or the rectangle that it makes with another range: one shared index finds either"
     elif len(bounded) >= 2:
         reason = f"{len(bounded)} bands are a rectangle: one shared index finds it"
+    elif windows and all(0 < (window.rows or 0) <= FEW_ROWS for window in windows):
+        reason = f"windows of up to {FEW_ROWS:,} rows are a few sorted blocks, not worth a part that does not change"
     else:
         return EngineChoice(SPOJoin(), f"{len(asked)} columns of each side decide, and its segments match two at once")
     # Half of the cores: gate, router and collector take about as much as the index.

@@ -189,7 +189,7 @@ class StreamJoin:
     def engines(self) -> list[EngineChoice]:
         """The engine that searches for each alternative of the condition, and why."""
         if self.using == "auto":
-            return [choose_engine(branch) for branch in self.condition.branches]
+            return [choose_engine(branch, self.windows) for branch in self.condition.branches]
         return [EngineChoice(self.using, "asked for") for _ in self.condition.branches]
 
     @property

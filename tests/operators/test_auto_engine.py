@@ -17,9 +17,15 @@ from operators import CountWindow, IndexJoin, SPOJoin, StreamJoin
     ],
 )
 def test_the_engine_follows_the_condition_and_the_plan_says_why(on: str, engine: type, because: str) -> None:
-    join = StreamJoin("R", "S", on, CountWindow(1000))
+    join = StreamJoin("R", "S", on, CountWindow(1 << 20))
     assert type(join.engine) is engine
     assert f"auto: {engine.__name__}, since {because}" in str(join.plan())
+
+
+def test_two_inequalities_over_a_few_rows_need_no_immutable_part() -> None:
+    plan = str(StreamJoin("R", "S", "R.x < S.x AND R.y > S.y", CountWindow(1000)).plan())
+    assert "auto: IndexJoin, since windows of up to 65,536 rows are a few sorted blocks" in plan
+    assert "TieredRuns: two ranges narrow each other" in plan
 
 
 def test_an_engine_that_was_named_needs_no_reason() -> None:
