@@ -91,7 +91,7 @@ def check(condition: Compare, arrays: tuple[pa.Array, pa.Array], values: tuple[l
 DECIMALS = [(32, 4, 2), (64, 18, 0), (64, 18, 18), (128, 18, 4), (128, 10, 3)]
 LONG = [(128, 38, 0), (128, 38, 10), (128, 20, 19), (256, 76, 5), (256, 40, 2)]
 D38 = pa.decimal128(38, 2)
-CONSTANTS = st.sampled_from(
+CONSTANTS: st.SearchStrategy[Any] = st.sampled_from(
     [1, 2, 3, -7, 0.1, 0.5, -0.25, 10**19, 1e-9, Decimal("0.01"), Decimal("-1e30"), Decimal(3)]
 )
 
