@@ -14,7 +14,7 @@ import pyarrow as pa
 from operators.late_rows import Late, Reason
 from operators.merged_runs import RunMerger
 from operators.promise import Promise
-from operators.waiting_run import Border, Part, SourceName
+from operators.waiting_run import Border, Part, SourceName, WaitingRun
 from operators.waiting_source import WaitingSource
 from topology.event_time import Times
 from topology.messages import Time
@@ -220,20 +220,21 @@ class ScaleGate:
         borders = [border for border in known if border is not None]
         if len(borders) < len(known):
             return None
-        border = self._within_a_step(min(borders, key=lambda border: border.place, default=None))
         runs = [run for source in self._sources.values() for run in source.runs if run.parts]
+        if not runs:
+            return None
+        border = self._within_a_step(min(borders, key=lambda border: border.place, default=None), runs)
         taken = [(run.rank, run.take(border)) for run in runs]
         ready = sorted(((rank, parts) for rank, parts in taken if parts), key=lambda run: run[0])
         return self._merge([(rank.name, parts) for rank, parts in ready]) if ready else None
 
-    def _within_a_step(self, border: Border | None) -> Border | None:
+    def _within_a_step(self, border: Border | None, waiting: list[WaitingRun]) -> Border | None:
         """Lower the border where more than a step's rows wait.
 
         The new border is the earliest place at which a source has given its share; it may lie between rows of equal
         time of that source, so a step is bounded whatever the data. The share shrinks where sources overlap, and grows
         again, up to a whole step, where they take turns.
         """
-        waiting = [run for source in self._sources.values() for run in source.runs if run.parts]
         if sum(run.waiting for run in waiting) <= self._step_rows:
             return border
         if border is not None and sum(run.most_before(border) for run in waiting) <= self._step_rows:

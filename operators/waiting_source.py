@@ -44,6 +44,7 @@ class WaitingSource:
     promise: Promise | None = None
     runs: list[WaitingRun] = field(default_factory=list)
     _numbers: int = 0
+    _border: Border | None = None
 
     @property
     def waiting(self) -> int:
@@ -58,7 +59,9 @@ class WaitingSource:
     @property
     def border(self) -> Border | None:
         """The earliest place at which the source could still deliver; None if nobody knows."""
-        return None if self.frontier is None else Border(self.frontier, Rank(self.name, LAST))
+        if self._border is None and self.frontier is not None:
+            self._border = Border(self.frontier, Rank(self.name, LAST))
+        return self._border
 
     def append(self, part: Part) -> None:
         """Add rows that are not earlier than any before."""
@@ -86,6 +89,7 @@ class WaitingSource:
         """The source will send nothing earlier than `time` that is not late."""
         if self.frontier is None or time > self.frontier:
             self.frontier = time
+            self._border = None
 
     def close(self) -> None:
         """Forget what waits, and give its disk space back."""
