@@ -15,6 +15,7 @@ from operators.engine import ROUTER, ElementPlan, Engine
 from operators.errors import JoinError
 from operators.index_join_element import IndexJoinElement
 from operators.index_setting import AUTO, IndexSetting
+from operators.key_share import dividing_dimension
 from operators.work_queue import STREAMS, WorkQueue
 from topology import TopologyBuilder
 
@@ -38,14 +39,17 @@ class IndexJoin(Engine):
     threads:   threads that insert and probe; None: one per core. They are threads of one process, also on Ray.
     task_rows: rows that a thread takes at once. Fewer: results of a step's first rows leave sooner; more: less is spent
                on handing out tasks.
+    partitions: elements among which the keys of an equality are divided, each with indexes and threads of its own; on
+               Ray they are actors, on any machines. Needs an equality in the condition.
     """
 
     index: str = "PIMTree"
     threads: int | None = None
     task_rows: int = TASK_ROWS
+    partitions: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("threads", "task_rows"):
+        for name in ("threads", "task_rows", "partitions"):
             value = getattr(self, name)
             if value is None and name == "threads":
                 continue
@@ -59,11 +63,18 @@ class IndexJoin(Engine):
         return True
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
-        setting = IndexSetting.of("IndexJoin", self.index, plan, 1)
+        setting = IndexSetting.of("IndexJoin", self.index, plan, self.partitions)
+        dividing = dividing_dimension(plan.predicate)
+        if self.partitions > 1 and dividing is None:
+            raise JoinError(
+                f"IndexJoin: partitions={self.partitions} divides the keys of an equality, and `{plan.predicate}` has "
+                "none: leave partitions out, or add an equality"
+            )
         queue = builder.bolt(WORK_QUEUE, WorkQueue(plan.negated, self.task_rows))
         threads = self.threads or os.cpu_count() or 1
-        element = builder.bolt(INDEX_JOIN, IndexJoinElement(plan.negated, plan.ordered, setting, threads, plan.counts))
+        described = IndexJoinElement(plan.negated, plan.ordered, setting, threads, plan.counts, dividing)
+        element = builder.bolt(INDEX_JOIN, described, self.partitions)
         for stream in STREAMS:
             queue.global_grouping(ROUTER, stream)
-            element.global_grouping(WORK_QUEUE, stream)
+            element.all_grouping(WORK_QUEUE, stream)
         return [INDEX_JOIN]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from indexes import EVERYWHERE, Keys, Matches, PIMTree, WindowIndex
 from operators.element_rows import LEFT, RIGHT, SIDES, ElementRows, Int64, Limits, answer_streams, matches_batch
 from operators.index_setting import IndexSetting
+from operators.key_share import KeyShare
 from operators.steps import MOST_MATCHES, Step, answer_counts
 from operators.work_queue import TaskQueue, work_through
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
@@ -40,6 +41,7 @@ class IndexJoinElement(Bolt):
     setting: IndexSetting
     threads: int
     counts: bool = False
+    dividing: int | None = None
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -51,7 +53,11 @@ class IndexJoinElement(Bolt):
         return f"{self.threads} {'thread' if self.threads == 1 else 'threads'}; {' | '.join(choices)}"
 
     def build(self, context: TaskContext) -> Task:
-        return IndexJoinTask(self)
+        share = None
+        if context.parallelism > 1:
+            assert self.dividing is not None, "only an equality divides the work"
+            share = KeyShare(context.task, context.parallelism, self.dividing)
+        return IndexJoinTask(self, share=share)
 
 
 Answer = list[tuple[int, ElementRows, Matches]]
@@ -61,11 +67,15 @@ Answer = list[tuple[int, ElementRows, Matches]]
 class IndexJoinTask(Task):
     """Owns the two indexes. It uses threads, as no other task does, but only while it handles one message.
 
-    most: the matches that may be held before they are sent; a task with more is cut in two.
+    most:  the matches that may be held before they are sent; a task with more is cut in two.
+    share: which keys are stored and searched for here; None: all.
     """
 
-    def __init__(self, description: IndexJoinElement, most: int = MOST_MATCHES) -> None:
+    def __init__(
+        self, description: IndexJoinElement, most: int = MOST_MATCHES, share: KeyShare | None = None
+    ) -> None:
         self._description = description
+        self._share = share
         self._most = most
         self._piece = 1 << 20
         self._limits = Limits()
@@ -80,6 +90,7 @@ class IndexJoinTask(Task):
             (last,) = batch.labels
             side = SIDES.index(batch.stream.partition(".")[2])
             rows = ElementRows.from_batch(batch, self._description.negated)
+            rows = rows if self._share is None else self._share.own(rows)
             self._tasks.setdefault(last, [None, None])[side] = rows
         return ()
 
@@ -99,7 +110,8 @@ class IndexJoinTask(Task):
                 index.expire(self._limits.live[side])
 
     def metrics(self) -> Mapping[str, float]:
-        return {"left_stored": float(self._stored[LEFT]), "right_stored": float(self._stored[RIGHT])}
+        chosen = {f"index:{type(index).__name__}": 1.0 for index in self._indexes if index is not None}
+        return {"left_stored": float(self._stored[LEFT]), "right_stored": float(self._stored[RIGHT]), **chosen}
 
     def check_invariants(self) -> None:
         # tasks come in the order of their ends
@@ -117,12 +129,16 @@ class IndexJoinTask(Task):
             if parts[side]:
                 index = self._indexes[side] or self._make(side, parts)
                 self._indexes[side] = index
-                self._stored[side] += sum(len(rows) for rows in parts[side])
+                self._stored[side] += sum(self._own(rows) for rows in parts[side])
                 shares = threads_of_a_side if isinstance(index, PIMTree) else 1
                 inserts.append([(index, share) for share in _shared_out(parts[side], shares)])
         # the sides in turn, so that their merges fall together and are done by two threads
         turns = [insert for turn in zip_longest(*inserts) for insert in turn if insert is not None]
         work_through(turns, _store, self._description.threads)
+
+    def _own(self, rows: ElementRows) -> int:
+        """How many of the rows belong to this element."""
+        return len(rows) if self._share is None else int(rows.keys[self._share.dimension].mask().sum())
 
     def _make(self, side: int, parts: list[list[ElementRows]]) -> WindowIndex:
         probes = parts[1 - side]

@@ -94,7 +94,7 @@ def test_any_index_may_be_probed_by_several_threads(index: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_row_with_very_many_matches_is_answered_in_pieces(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(IndexJoinTask.__init__, "__defaults__", (16,))
+    monkeypatch.setattr(IndexJoinTask.__init__, "__defaults__", (16, None))
     rows = 120
     table = pa.table({"id": range(rows), "x": [1] * rows})
     engine = IndexJoin(threads=threads, task_rows=20)
