@@ -30,6 +30,7 @@ from operators.durations import Duration, in_unit, written
 from operators.errors import JoinError
 from operators.late_rows import LATE_STREAM, Late, Reason, late_batch
 from operators.scale_gate import STEP_ROWS, Ready, ScaleGate
+from operators.takeable_types import take_rows
 from operators.waiting_run import SourceName
 from topology import Batch, Bolt, Emit, End, Idle, Origin, Punctuation, Task, TaskContext, Watermark
 from topology.event_time import Times, event_times
@@ -176,7 +177,7 @@ class GateTask(Task):
         if valid is None:
             return self._gate.add(source, batch.rows, times, batch.born, bound)
         timed = np.flatnonzero(valid)
-        late = self._gate.add(source, batch.rows.filter(pa.array(valid)), times[valid], batch.born, bound)
+        late = self._gate.add(source, take_rows(batch.rows, np.flatnonzero(valid)), times[valid], batch.born, bound)
         untimed = Late.mark(None, ~valid, Reason.NO_EVENT_TIME)
         if late is None or untimed is None:
             return untimed if late is None else Late(timed[late.rows], late.reasons)

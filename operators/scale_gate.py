@@ -14,6 +14,7 @@ import pyarrow as pa
 from operators.late_rows import Late, Reason
 from operators.merged_runs import RunMerger
 from operators.promise import Promise
+from operators.takeable_types import take_rows
 from operators.waiting_run import Border, Part, SourceName, WaitingRun
 from operators.waiting_source import WaitingSource
 from topology.event_time import Times
@@ -127,7 +128,7 @@ class ScaleGate:
             late = self._late(state, times, bound)
             if late is not None:
                 taken = late.others(len(times))
-                rows, kept = rows.filter(pa.array(taken)), times[taken]
+                rows, kept = take_rows(rows, np.flatnonzero(taken)), times[taken]
             else:
                 kept = times
             if state.promise is not None:
@@ -269,7 +270,7 @@ class ScaleGate:
             batches = [part.rows for name, parts in runs if name.stream == stream for part in parts]
             batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
             if np.count_nonzero(stream_of == number) > 1:  # one run's rows are in order as they are
-                batch = batch.take(pa.array(rows[own]))
+                batch = take_rows(batch, rows[own])
             merged[stream] = StreamRows(batch, seq[own])
         self._passed = max((parts[-1].last, name) for name, parts in runs)
         first, self._seq = self._seq, self._seq + total

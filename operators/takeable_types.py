@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -40,6 +44,19 @@ def from_takeable(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_run_end_encoded(kind):
         return pc.run_end_encode(array.cast(kind.value_type), run_end_type=kind.run_end_type)
     return array if array.type == kind else array.cast(kind)
+
+
+def take_rows(rows: pa.RecordBatch, places: npt.NDArray[np.integer[Any]]) -> pa.RecordBatch:
+    """The rows at these places, whatever the types of their columns. Cost: one copy, two where Arrow has no `take`."""
+    kinds = [takeable_type(field.type) for field in rows.schema]
+    index = pa.array(places)
+    if kinds == rows.schema.types:
+        return rows.take(index)
+    columns = [
+        from_takeable(to_takeable(column, kind).take(index), column.type)
+        for column, kind in zip(rows.columns, kinds, strict=True)
+    ]
+    return pa.record_batch(columns, schema=rows.schema)
 
 
 def _field(field: pa.Field) -> pa.Field:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from operators.takeable_types import take_rows
 from topology.event_time import Times
 from topology.messages import Time, rows_bytes
 from topology.spill import SpillQueue
@@ -51,7 +52,7 @@ class Part:
 
     def copy(self, nbytes: int | None = None) -> Part:
         """The same rows in memory of their own."""
-        rows = self.rows.take(pa.array(np.arange(len(self.times))))
+        rows = take_rows(self.rows, np.arange(len(self.times)))
         return Part.of(rows, self.times.copy(), self.born, nbytes)
 
     def split(self, count: int) -> tuple[Part, Part]:

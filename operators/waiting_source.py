@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.promise import Promise
+from operators.takeable_types import take_rows
 from operators.waiting_run import LAST, Border, Part, Rank, SourceName, WaitingRun
 from topology.event_time import Times
 from topology.messages import Time
@@ -74,7 +75,7 @@ class WaitingSource:
         in_order = not np.any(times[1:] < times[:-1])
         if not in_order:
             order = np.argsort(times, kind="stable")
-            rows, times = rows.take(pa.array(order)), times[order]
+            rows, times = take_rows(rows, order), times[order]
         part = Part.of(rows, times, born)
         self.runs = [run for run in self.runs if run.parts]
         last = self.runs[-1] if self.runs else None
@@ -128,7 +129,7 @@ class WaitingSource:
         parts = [part for run in newest for part in run.parts]
         times = np.concatenate([part.times for part in parts])
         order = np.argsort(times, kind="stable")  # of equal times the earlier run's come first
-        rows = pa.concat_batches([part.rows for part in parts]).take(pa.array(order))
+        rows = take_rows(pa.concat_batches([part.rows for part in parts]), order)
         whole = Part.of(rows, times[order], min(part.born for part in parts))
         if to_disk:
             step = -(-len(order) // PIECES)
