@@ -66,10 +66,13 @@ def fits(value: Any, kind: pa.DataType) -> bool:
         low, _, _, high = ends_of(kind)
         return isinstance(value, int) and low <= value <= high
     if pa.types.is_floating(kind):
-        return isinstance(value, float) and (kind.bit_width > 32 or not 1e38 < abs(value) < float("inf"))
+        most = {16: 1e4, 32: 1e38, 64: float("inf")}[kind.bit_width]
+        return isinstance(value, float) and not most < abs(value) < float("inf")
     if pa.types.is_decimal(kind):
         scaled = Fraction(value) * 10**kind.scale
         return scaled.denominator == 1 and abs(scaled) < 10**kind.precision
+    if pa.types.is_fixed_size_binary(kind):
+        return len(value) == kind.byte_width
     if pa.types.is_temporal(kind):
         stored = Fraction(value, tick_of(kind))
         width = 31 if kind.bit_width == 32 else 63
@@ -130,7 +133,7 @@ INTEGERS = Family(
 )  # fmt: skip
 NUMBERS = Family(
     "numbers", "numbers",
-    (pa.float64(), pa.float32(), pa.int64(), pa.int32(), pa.uint64(), pa.bool_()),
+    (pa.float64(), pa.float64(), pa.float32(), pa.float16(), pa.int64(), pa.int32(), pa.uint64(), pa.bool_()),
     (-1.5, -0.5, 0.0, -0.0, 0.1, 0.2, 0.3, 1.0, 2.0, _NAN, -1, 0, 1, 2),
     (-1, 0, 1, 0.1, 0.5), (-3, 1, 2, 0.1, -0.5, 1.5),
     (float("inf"), float("-inf"), 5e-324, 2.0**53, 2.0**53 + 2, 2.0**63, -(2.0**63), 1.7976931348623157e308,
@@ -139,7 +142,7 @@ NUMBERS = Family(
 DECIMALS = Family(
     "decimals", "decimals",
     (pa.decimal128(5, 2), pa.decimal128(10, 1), pa.decimal128(18, 4), pa.decimal128(9, 0), pa.decimal256(12, 2),
-     pa.int32(), pa.int64()),
+     pa.decimal32(6, 2), pa.decimal64(12, 3), pa.int32(), pa.int64()),
     (*_values(*map(Decimal, ("-1.5", "-0.01", "0", "0.1", "0.25", "1.5", "1.0001", "2"))), 0, 1, 2),
     (Decimal("0.1"), Decimal("1.50"), 1, 0, 0.25), (Decimal("0.1"), 1, -2, Decimal("0.05")),
 )  # fmt: skip
@@ -170,11 +173,11 @@ TIMES = Family(
     (timedelta(0), timedelta(seconds=1), timedelta(hours=12)),
 )  # fmt: skip
 STRINGS = Family(
-    "strings", "none", (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())), _TEXTS,
-    ("a", "aaaaaaaa", "", "é", "it's"),
+    "strings", "none", (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())),
+    _TEXTS, ("a", "aaaaaaaa", "", "é", "it's"),
 )  # fmt: skip
 BINARIES = Family(
-    "binaries", "none", (pa.binary(), pa.large_binary()),
+    "binaries", "none", (pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(8)),
     (*(text.encode() for text in _TEXTS), b"\xff" * 9, b"\xff" * 8, b"\x80"), (b"a", b"", b"aaaaaaaa", b"\xff" * 8),
 )  # fmt: skip
 

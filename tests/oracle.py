@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tests.comparison import assert_ordered, assert_same_result, assert_same_rows
-from tests.oracle_order import EventTime, Late, Sources, Stream, gate
+from tests.oracle_order import EventTime, Late, Sources, Stream, gate, taken
 from tests.oracle_terms import (
     COMPARISONS,
     LEFT,
@@ -346,8 +346,8 @@ def _join(
 
     tables = (both[LEFT].table, both[RIGHT].table)
     chosen = _selected(select, (left[0], right[0]), tables, kind)
-    taken = [_indices([r.left for r in results]), _indices([r.right for r in results])]
-    columns = [tables[s][column].take(taken[s]) for _, s, column in chosen]
+    positions = [_indices([r.left for r in results]), _indices([r.right for r in results])]
+    columns = [taken(tables[s][column], positions[s]) for _, s, column in chosen]
     names = [name for name, _, _ in chosen]
     if kind == "count":
         columns.append(pa.array([r.matches for r in results], pa.int64()))

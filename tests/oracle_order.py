@@ -42,6 +42,14 @@ class Stream:
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
+def taken(column: pa.ChunkedArray, positions: pa.Array) -> pa.ChunkedArray:
+    """The values at these positions, null where a position is null."""
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(column.type)
+    if plain is not None:  # Arrow cannot take from views
+        return column.cast(plain).take(positions).cast(column.type)
+    return column.take(positions)
+
+
 def column_of(event_time: EventTime, stream: str) -> str | None:
     """The event-time column of a stream."""
     return event_time.get(stream) if isinstance(event_time, Mapping) else event_time
@@ -104,5 +112,6 @@ def gate(
         merged[stream].times.append(time)
         picked[stream].append(starts[stream, source] + offset)
     for stream, rows in picked.items():
-        merged[stream].table = merged[stream].table.take(pa.array(rows, pa.int64()))
+        table, positions = merged[stream].table, pa.array(rows, pa.int64())
+        merged[stream].table = pa.table([taken(column, positions) for column in table.columns], schema=table.schema)
     return merged, late
