@@ -22,10 +22,10 @@ from operators.bounds import bind
 from operators.condition import normalise
 from operators.expressions import stream
 from operators.key_types import to_keys
-from operators.long_key_columns import is_long, to_long_keys
 from operators.predicate import RIGHT
 from tests.indexes.every_index import NAMES, tiny_indexes
 from tests.indexes.generated import seeds
+from tests.indexes.long_key_columns import is_long, to_long_keys
 
 R, S = stream("R"), stream("S")
 
