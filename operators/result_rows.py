@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from operators.absent_side import evaluate_beside_nothing
 from operators.element_rows import LEFT, RIGHT, Int64
 from operators.evaluation import evaluate
 from operators.expressions import Column, Expression
@@ -86,6 +87,9 @@ class ResultRows:
             side = self._selection.roles.index(wanted.stream or "")
             return self._column(side, wanted.name, positions[side])
 
+        for role, store in zip(self._selection.roles, self._stores, strict=True):
+            if store is None:
+                return evaluate_beside_nothing(expression, column, role, len(results.left))
         return evaluate(expression, column)
 
     def _column(self, side: int, name: str, positions: Int64) -> pa.Array:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import CountWindow, JoinError, StreamJoin, TimeWindow
+from operators import CountWindow, JoinError, StreamJoin, TimeWindow, stream
 from operators.running_join import conformed
 from tests import oracle_terms as term
 from tests.key_families import INTEGERS, NUMBERS
@@ -166,6 +166,32 @@ def test_nulls_take_the_place_of_any_type_of_column() -> None:
     for name, column in payload.items():
         assert found[f"S.{name}"].type == column.type
         assert found[f"S.{name}"].to_pylist() == [column[0].as_py(), None]
+
+
+L, M = stream("R"), stream("S")
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("R.id", None),
+        ("R.*", None),
+        ((L.id * 2).alias("v"), None),
+        ((L.id < M.id).alias("v"), None),
+        (L.id.is_null().alias("v"), True),
+        ((L.id.is_null() & (M.id > 0)).alias("v"), True),
+        (((L.id > 0) | (M.id > 0)).alias("v"), True),
+        ((~((L.id > 0) & (M.id < 0))).alias("v"), True),
+        (L.id.between(0, M.id).alias("v"), None),
+        ((M.id + 0).alias("v"), 7),
+    ],
+    ids=str,
+)
+def test_rows_come_out_beside_a_stream_that_has_sent_nothing(shown: Any, expected: Any) -> None:
+    join = StreamJoin("R", "S", "R.id = S.id", CountWindow(1), kind="full", select=[shown])
+    found = join.collect({"R": rows([], []), "S": rows([7, 7, 7], [0, 1, 2])})
+    assert [column.to_pylist() for column in found.columns] == [[expected] * 3] * found.num_columns
+    assert found.num_rows == 3
 
 
 def test_semi_and_anti_show_columns_of_the_left_only() -> None:

@@ -39,7 +39,7 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
 cores = st.sampled_from([1, 2, 3])
 # Cases are small as drawn; making a failing one smaller takes minutes, each trial being a topology of its own.
 sampled = settings(
-    max_examples=25,
+    max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
@@ -76,20 +76,20 @@ def test_what_runs_without_a_named_engine_follows_the_law(case: SurfaceCase) -> 
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@settings(sampled, max_examples=8)
+@settings(sampled, max_examples=16)
 @given(case=surface_cases(), size=cores)
 def test_every_engine_follows_the_law(name: str, case: SurfaceCase, size: int) -> None:
     check(case, ENGINES[name](size))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
-@settings(sampled, max_examples=10)
+@settings(sampled, max_examples=30)
 @given(data=st.data(), name=st.sampled_from(list(ENGINES)))
 def test_every_family_of_types_follows_the_law(family: Family, data: st.DataObject, name: str) -> None:
     check(data.draw(surface_cases(families=(family,))), ENGINES[name](2))
 
 
-@settings(sampled, max_examples=20)
+@settings(sampled, max_examples=30)
 @given(surface_cases(out_of_order=True, event_times=("int64", "float64", "us")), st.sampled_from(list(ENGINES)))
 def test_rows_out_of_order_take_their_place_on_every_engine(case: SurfaceCase, name: str) -> None:
     check(case, ENGINES[name](2))
@@ -112,7 +112,7 @@ def test_very_many_random_joins_of_each_family(family: Family, data: st.DataObje
 
 
 @pytest.mark.usefixtures("ray_cluster")
-@settings(sampled, max_examples=3)
+@settings(sampled, max_examples=2)
 @given(case=surface_cases(max_rows=20), name=st.sampled_from(["SPOJoin", "IndexJoin", "SplitJoin"]))
 def test_actors_follow_the_law(case: SurfaceCase, name: str) -> None:
     check(case, ENGINES[name](2), RayRuntime())
