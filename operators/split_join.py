@@ -56,7 +56,7 @@ class SplitJoin(Engine):
             setting = IndexSetting.of("SplitJoin", self.index, plan, cores)
         names = [f"join-core-{number}" for number in range(cores)]
         for number, relay in enumerate(add_distribution_tree(builder, cores, self.fanout)):
-            described = JoinCore(number, cores, plan.negated, plan.ordered, setting, plan.counts)
+            described = JoinCore(number, cores, plan.negated, ordered=False, setting=setting, counts=plan.counts)
             core = builder.bolt(names[number], described)
             for stream in STREAMS:
                 core.global_grouping(relay, stream)
