@@ -213,7 +213,8 @@ def test_an_element_overtakes_within_a_group_of_k_only() -> None:
 
 
 def merger(ordering: Ordering, orders: bool = False) -> Driven:
-    return Driven(Merger(ordering, orders=orders).build(TaskContext("merger-1", origins=(Origin("a", 0, 0), Origin("b", 0, 1)))))
+    context = TaskContext("merger-1", origins=(Origin("a", 0, 0), Origin("b", 0, 1)))
+    return Driven(Merger(ordering, orders=orders).build(context))
 
 
 A, B = Origin("a", 0, 0), Origin("b", 0, 1)
