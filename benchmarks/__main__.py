@@ -25,6 +25,7 @@ BENCHMARKS = {
     "split-order": "benchmarks.split_order",
     "kinds": "benchmarks.kinds",
     "mutable-plans": "benchmarks.mutable_plans",
+    "two-bands": "benchmarks.two_bands",
 }
 
 
