@@ -89,12 +89,13 @@ class Condition:
         return replace(self, branches=tuple(branches))
 
     def equal_columns(self, side: int) -> tuple[str, ...]:
-        """The columns of a side that the condition as a whole sets equal to one of the other side."""
-        common: list[str] = []
-        for dimension in self.branches[0].dimensions if len(self.branches) == 1 else ():
-            plain = [one for one in dimension.comparisons if one.operator == "=" and _is_plain(one)]
-            common += [dimension.column(side)] if plain else []
-        return tuple(common)
+        """The columns of a side in the top-level equalities of two plain columns, as written: the key of its rows."""
+        roles, found = (self.left, self.right), []
+        for part in conjuncts(self.written):
+            match part:
+                case Compare("=", Column() as one, Column() as other) if {one.stream, other.stream} == {*roles}:
+                    found.append(one.name if one.stream == roles[side] else other.name)
+        return tuple(found)
 
     def __str__(self) -> str:
         return " OR ".join(f"({branch})" if len(self.branches) > 1 else str(branch) for branch in self.branches)
@@ -307,7 +308,3 @@ def _disjuncts(condition: Expression) -> Iterator[Expression]:
         yield from _disjuncts(condition.right)
     else:
         yield condition
-
-
-def _is_plain(comparison: Comparison) -> bool:
-    return all(not getattr(chain, "steps", None) for chain in (comparison.subject, comparison.object))
