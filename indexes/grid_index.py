@@ -24,7 +24,7 @@ from indexes.grid_cells import (
 from indexes.grid_shape import BITS, LIKE, GridShape, best_shape, most_cells
 from indexes.ordered_integers import ordered_integers
 from indexes.radix_sort import sorted_with_order
-from indexes.rank_codes import CODES, rank_codes
+from indexes.rank_codes import CODES, count_codes, rank_codes
 from indexes.row_columns import RowColumns
 from indexes.window_index import WindowIndex
 
@@ -34,8 +34,11 @@ SAMPLED_ROWS, SAMPLED_PROBES = 4096, 128
 EXPECTED_WIDTH = CODES // 512
 """Codes of an interval as long as none has been seen."""
 
-DRIFT = 0.1
-"""Distance of two distributions, beyond what chance makes of samples, from which on the grid is made anew."""
+CROWDED = 2.0
+"""Times as crowded as it was when made, in either dimension, a grid is made anew."""
+
+TOLD_APART = 8
+"""Bits of a code by which a sample is told apart to see how crowded the columns are."""
 
 FIRST_LOOK = 4096
 """Rows after which a grid is looked at for the first time; later on, whenever a quarter of the window has come."""
@@ -84,6 +87,7 @@ class GridIndex(WindowIndex):
         self._axes = self._selective()
         self._codes = rank_codes(self._sample[0]), rank_codes(self._sample[0])
         self._shape = GridShape((BITS, BITS))
+        self._crowding_made = [1.0, 1.0]
         self._cells = _empty_cells(self._shape, 1, first_position)
         self._oldest = self._end = 0
 
@@ -234,17 +238,31 @@ class GridIndex(WindowIndex):
         """Make a new grid if keys, intervals or their number have changed; `fresh` are the positions to be added."""
         self._looked = self._next
         rows = max(self._window, self._next - self._below)
-        newest = self._sampled(fresh)
-        moved = [_distance(self._sample[axis], newest[axis]) > DRIFT for axis in self._axes]
         widths = self._widths()
         unfit = self._shape.cost(rows, widths) > LIKE * best_shape(rows, widths).cost(rows, widths)
-        if any(moved) or unfit or worn or self._shape.cells > 4 * most_cells(rows):
-            old = self._sample
-            known = old.shape[1] > 0 and newest.shape[1] > 0
-            falling = [known and away and newest[d, 0] < old[d, 0] for d, away in zip(self._axes, moved, strict=True)]
-            rising = [known and away and newest[d, -1] > old[d, -1] for d, away in zip(self._axes, moved, strict=True)]
+        crowded = [now > CROWDED * then for now, then in zip(self._crowding(), self._crowding_made, strict=True)]
+        first = not self._sample.shape[1] and len(fresh)
+        if first or any(crowded) or unfit or worn or self._shape.cells > 4 * most_cells(rows):
+            newest = self._sampled(fresh)
+            moving = [crowded[i] and self._sample.shape[1] and newest.shape[1] for i in (0, 1)]
+            ends = [(self._sample[d], newest[d]) for d in self._axes]
+            falling = [moving[i] and _upper(ends[i][1]) < _lower(ends[i][0]) for i in (0, 1)]
+            rising = [moving[i] and _lower(ends[i][1]) > _upper(ends[i][0]) for i in (0, 1)]
             self._make(self._held(), fresh, falling, rising)
         self._sampling = True
+
+    def _crowding(self) -> list[float]:
+        """For each axis how many rows share a row's column on average, over what they would if columns were even."""
+        positions = np.arange(self._below, self._next, max(1, (self._next - self._below) // SAMPLED_ROWS))
+        keys = self._rows.at(positions)
+        crowding = []
+        for axis, codes, shift in zip(self._axes, self._codes, self._shape.shifts, strict=True):
+            # Not more columns than a sample can tell apart.
+            shift = max(shift, BITS - TOLD_APART)
+            counts = np.zeros(CODES >> shift, np.int64)
+            count_codes(frozen(keys[axis]), shift, codes, counts)
+            crowding.append(float(np.square(counts).sum()) * len(counts) / max(1, len(positions)) ** 2)
+        return crowding
 
     def _make(
         self,
@@ -265,6 +283,7 @@ class GridIndex(WindowIndex):
         self._oldest = self._end = 0
         keys = self._rows.at(held)
         self._append(frozen(keys[self._axes[0]]), frozen(keys[self._axes[1]]), frozen(held))
+        self._crowding_made = self._crowding()
 
     def _sampled(self, positions: np.ndarray) -> np.ndarray:
         """Keys of some of the rows at these positions, each dimension's ascending."""
@@ -313,10 +332,11 @@ def _empty_cells(shape: GridShape, lines: int, base: int) -> Cells:
     return Cells(room, shape.cells * LINE, lines - 1, base, shape.strip_bits, *shape.shifts)
 
 
-def _distance(earlier: np.ndarray, later: np.ndarray) -> float:
-    """The greatest difference of two sorted samples' distributions, less what chance makes."""
-    if not len(later) or not len(earlier):
-        return float(len(later) > 0)
-    there = np.concatenate([earlier, later])
-    shares = [np.searchsorted(sample, there, "right") / len(sample) for sample in (earlier, later)]
-    return float(np.abs(shares[0] - shares[1]).max()) - 1.5 / float(np.sqrt(min(len(earlier), len(later))))
+def _lower(sample: np.ndarray) -> int:
+    """A quarter of a sorted sample lies below."""
+    return int(sample[len(sample) // 4])
+
+
+def _upper(sample: np.ndarray) -> int:
+    """A quarter of a sorted sample lies above."""
+    return int(sample[-1 - len(sample) // 4])

@@ -19,7 +19,7 @@ CODES = 1 << 15
 SEGMENTS = 256
 """Stretches of keys, a power of two; within one, codes rise in proportion to the key."""
 
-HEADROOM = 4
+HEADROOM = 2
 """One code in so many is kept for keys beyond a sample that drifts."""
 
 
@@ -38,7 +38,7 @@ class RankCodes(NamedTuple):
 def rank_codes(sample: np.ndarray, *, falling: bool = False, rising: bool = False) -> RankCodes:
     """Codes for keys like those of a sorted sample of up to 16,384 keys; any sample is right, even none.
 
-    Falling or rising, a quarter of the codes goes to keys below or above the sample, half its width beyond.
+    Falling or rising, half of the codes goes to keys below or above the sample, as far beyond as it is wide.
     Cost: O(SEGMENTS).
 
         sample 10 20 30 1000      codes 1 8192 16384 24575      15 -> 4096     9 -> 0     2000 -> 24575
@@ -48,17 +48,18 @@ def rank_codes(sample: np.ndarray, *, falling: bool = False, rising: bool = Fals
     lasts = np.full(SEGMENTS, CODES - 1, np.int64)
     scales = np.zeros(SEGMENTS, np.float64)
     starts[0], firsts[0] = LEAST, 0
-    low = CODES // HEADROOM if falling else 1
-    high = CODES - CODES // HEADROOM if rising else CODES - 1
+    room = CODES // HEADROOM // (1 + (falling and rising))
+    low = room if falling else 1
+    high = CODES - room if rising else CODES - 1
     if len(sample):
         cuts = np.unique(sample[np.linspace(0, len(sample) - 1, SEGMENTS - 4).astype(np.int64)])
         ranks = np.searchsorted(sample, cuts)
         codes = low + ranks * (high - low) // len(sample)
         if falling:
-            below = _beyond(cuts[0], sample[len(sample) // 2])
+            below = _beyond(cuts[0], sample[-1])
             cuts, codes = np.append(below, cuts), np.append(1, codes)
         if rising:
-            above = _beyond(cuts[-1], sample[len(sample) // 2])
+            above = _beyond(cuts[-1], sample[0])
             cuts, codes = np.append(cuts, above), np.append(codes, CODES - 1)
         cuts, some = np.unique(cuts, return_index=True)
         codes = codes[some][cuts > LEAST]
@@ -73,9 +74,9 @@ def rank_codes(sample: np.ndarray, *, falling: bool = False, rising: bool = Fals
     return RankCodes(frozen(starts), frozen(firsts), frozen(lasts), frozen(scales))
 
 
-def _beyond(end: np.int64, middle: np.int64) -> int:
-    """As far beyond the end of a sample as its middle is before it."""
-    return min(max(2 * int(end) - int(middle), LEAST), GREATEST)
+def _beyond(end: np.int64, other: np.int64) -> int:
+    """As far beyond one end of a sample as the other one is before it."""
+    return min(max(2 * int(end) - int(other), LEAST), GREATEST)
 
 
 @kernel
@@ -101,6 +102,14 @@ def _within(
 def rank_code(key: int, starts: np.ndarray, firsts: np.ndarray, lasts: np.ndarray, scales: np.ndarray) -> int:
     """The code of one key. The fields come one by one: a tuple's are counted references. Cost: O(log SEGMENTS)."""
     return _within(key, _segment(key, starts), starts, firsts, lasts, scales)
+
+
+@kernel
+def count_codes(keys: np.ndarray, shift: int, codes: RankCodes, counts: np.ndarray) -> None:
+    """How many keys have each code, after a shift to the right."""
+    starts, firsts, lasts, scales = codes
+    for i in range(keys.size):
+        counts[rank_code(keys[i], starts, firsts, lasts, scales) >> shift] += 1
 
 
 @kernel
