@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from operators.element_rows import SIDES
 from operators.engine import ROUTER, ElementPlan, Engine
 from operators.errors import JoinError
-from operators.index_setting import ROWS_OF_A_TIME_WINDOW
+from operators.index_setting import ROWS_OF_A_TIME_WINDOW, asked_of
 from operators.pan_commands import COMMANDS
 from operators.pan_manager import MOST_ROOM, PanManager
 from operators.pan_mirror import PanMirror
@@ -73,8 +73,9 @@ class PanJoin(Engine):
         dimensions = plan.predicate.dimensions
         if self.records and len(dimensions) > 1:
             raise JoinError(f"PanJoin: records=True is for predicates of one dimension, this has {len(dimensions)}")
-        points = [all(one.operator == "=" for one in dimension.comparisons) for dimension in dimensions]
-        setting = SubwindowSetting(structure_of(self.structure), plan.negated, key_dimension(points, plan.negated))
+        asked = [asked_of(dimension) for dimension in dimensions]
+        key = key_dimension([what == "point" for what in asked], [what == "nothing" for what in asked])
+        setting = SubwindowSetting(structure_of(self.structure), plan.negated, key)
         left, right = (self._room(window, workers) for window in plan.windows)
         books = PanManager(plan.negated, workers, (left, right), self.batch_rows, mirrored=self.records)
         manager = builder.bolt("manager", books)
