@@ -7,6 +7,7 @@ others in the other side's window, which is full. Micro-batches of R and S take 
 - end to end: from batch in to result batch out on the embedded runtime. Its workers, one per core, also run the gate,
   the router and the collector; with one thread in the element these already use the other core, so a second thread
   there can only gain what they leave.
+- ceiling: what each element takes of a processor for a row, one after the other, and what follows for two threads.
 
 The paper (figure 12a, window 2^20, match rate 2, Xeon E5-2665 with 8 cores at 2.4 GHz): 8 threads are 4.6 times as fast
 as one, 16 threads on the same cores 5.7 times. Concurrency control alone costs it 40% on one thread.
@@ -20,11 +21,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import run_join
+from benchmarks.measure import in_blocks, run_join
+from benchmarks.virtual_processors import VirtualProcessors
 from indexes import Interval, Keys, Live
 from operators import CountWindow, StreamJoin
 from operators.element_rows import SIDES, ElementRows, Limits
-from operators.index_join import TASK_ROWS, IndexJoin
+from operators.index_join import INDEX_JOIN, TASK_ROWS, IndexJoin
 from operators.index_join_element import IndexJoinElement
 from operators.index_setting import IndexSetting
 from operators.work_queue import WorkQueue
@@ -65,7 +67,34 @@ def run(quick: bool) -> dict[str, Any]:
                     "paper": PAPER,
                 }
             )
+    rows += [_ceiling(window, batch, blocks, index) for index in ("PIMTree", "IMTree")]
     return {"name": "pim-band", "rows": rows}
+
+
+def _ceiling(window: int, batch: int, blocks: int, index: str) -> dict[str, Any]:
+    """What each element takes of a processor for a row, and what two threads can gain at most on two of them."""
+    costs = _profile(window, batch, blocks, index)
+    total = sum(costs.values())
+    times = costs[INDEX_JOIN] / max(total / 2, costs[INDEX_JOIN] / 2)
+    print(f"\n{index}: nanoseconds of a processor for a row, in each element")
+    shown = ", ".join(f"{name} {cost:.0f}" for name, cost in costs.items() if cost >= 1)
+    print(f"  {shown}; together {total:.0f}")
+    print(f"  with a second thread at most {times:.2f} times: two processors, and all elements need them", flush=True)
+    return {"case": f"ceiling index={index} window={window}", "ours": times, "peers": costs, "ratio": times}
+
+
+def _profile(window: int, batch: int, blocks: int, index: str) -> dict[str, float]:
+    processors = VirtualProcessors(_join(window, IndexJoin(index, 1)).topology(), 0.0)
+    processors.open(["R", "S"])
+    tables = _tables(window + blocks * batch)
+    left, right = (in_blocks(table, batch, parity).to_batches()[0] for parity, table in enumerate(tables))
+    before: dict[str, float] = {}
+    for at in range(0, left.num_rows, batch):
+        if at == window:
+            before = processors.processor_seconds
+        processors.send(0.0, [("R", left.slice(at, batch)), ("S", right.slice(at, batch))])
+    after = processors.processor_seconds
+    return {name: (after[name] - before[name]) / (2 * blocks * batch) * 1e9 for name in after}
 
 
 def _diff(window: int) -> int:
@@ -74,22 +103,28 @@ def _diff(window: int) -> int:
 
 
 def _end_to_end(window: int, batch: int, blocks: int, index: str, threads: int) -> float:
+    measured = run_join(_join(window, IndexJoin(index, threads)), _tables(window + blocks * batch), batch, window)
+    found = measured.results.num_rows / (2 * blocks * batch)
+    assert 0.9 * MATCHES < found < 1.1 * MATCHES, f"{found} matches per tuple"
+    return measured.rate
+
+
+def _tables(rows: int) -> tuple[pa.Table, pa.Table]:
     rng = np.random.default_rng(1)
-    total = window + blocks * batch
-    left, right = (pa.table({"id": np.arange(total), "x": rng.integers(0, KEYS, total)}) for _ in SIDES)
-    join = StreamJoin(
+    left, right = (pa.table({"id": np.arange(rows), "x": rng.integers(0, KEYS, rows)}) for _ in SIDES)
+    return left, right
+
+
+def _join(window: int, engine: IndexJoin) -> StreamJoin:
+    return StreamJoin(
         "R",
         "S",
         f"abs(R.x - S.x) <= {_diff(window)}",
         CountWindow(window),
         select=["R.id", "S.id"],
         event_time="block",
-        using=IndexJoin(index, threads),
+        using=engine,
     )
-    measured = run_join(join, (left, right), batch, window)
-    found = measured.results.num_rows / (2 * blocks * batch)
-    assert 0.9 * MATCHES < found < 1.1 * MATCHES, f"{found} matches per tuple"
-    return measured.rate
 
 
 def _element(window: int, batch: int, blocks: int, index: str, threads: int) -> float:

@@ -31,6 +31,7 @@ class _Element:
     queues: list[deque[tuple[float, Message]]]
     outputs: Outputs | None = None
     free: float = 0.0
+    busy: float = 0.0
     sent: list[tuple[_Element, int, Message]] = field(default_factory=list)
 
     def next_input(self, now: float) -> int | None:
@@ -61,6 +62,11 @@ class VirtualProcessors:
                 index = next(each.index for each in topology.origins(consumer) if each.component == element.name)
                 channels[consumer, 0] = partial(self._note, element, self._elements[consumer], index)
             element.outputs = Outputs(topology, element.name, 0, channels)
+
+    @property
+    def processor_seconds(self) -> dict[str, float]:
+        """The processor time that each element has used."""
+        return {name: element.busy for name, element in self._elements.items()}
 
     def open(self, streams: Iterable[str]) -> None:
         """Announce one source for each stream, named after it."""
@@ -96,7 +102,9 @@ class VirtualProcessors:
             while True:
                 start = time.thread_time()
                 emit = next(actions, None)
-                element.free += time.thread_time() - start
+                took = time.thread_time() - start
+                element.free += took
+                element.busy += took
                 if emit is None:
                     break
                 if element.name in self._sinks:
