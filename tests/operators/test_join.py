@@ -7,18 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import CountWindow, SPOJoin, StreamJoin, TimeWindow
+from operators import CountWindow, SPOJoin, StreamJoin, TimeWindow, UnboundedWindow
 from operators.engine import Engine
 from operators.steps import Answering
-from tests.oracle import Count, Window, assert_same_result, assert_same_rows
+from tests.oracle import Count, Time, Window, assert_same_result, assert_same_rows
 from tests.strategies import JoinCase, join_cases
 from topology import LocalRuntime, Runtime
 
 
-def window_of(window: Window) -> CountWindow | TimeWindow:
-    if isinstance(window, Count):
-        return CountWindow(window.size, window.slide)
-    return TimeWindow(window.size, window.slide)
+def window_of(window: Window) -> CountWindow | TimeWindow | UnboundedWindow:
+    match window:
+        case Count(size, slide, per_key):
+            return CountWindow(size, slide, per_key)
+        case Time(size, slide):
+            return TimeWindow(size, slide)
+    return UnboundedWindow()
 
 
 def join_of(case: JoinCase, engine: Engine, **options: object) -> StreamJoin:

@@ -97,12 +97,13 @@ def test_hashes_hold_until_two_texts_share_one_and_again_when_they_are_gone(monk
     monkeypatch.setattr(operators.faithful_hashes, "LEAST_ROWS", 2)
     held = Held(["a", "bb"], [])
     hashes = FaithfulHashes(("s", "s"), held)
-    assert hashes.hold
+    holds = [hashes.hold]
     hashes.take(1, batch("a", "bb"))
-    assert hashes.hold
+    holds.append(hashes.hold)
     hashes.take(0, batch("b"))
-    assert not hashes.hold
+    holds.append(hashes.hold)
     held.sides = (["a", "bb"], ["ccc"])
     for _ in range(9):
         hashes.take(1, batch("ccc"))
-    assert hashes.hold
+    holds.append(hashes.hold)
+    assert holds == [True, True, False, True]
