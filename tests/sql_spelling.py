@@ -5,7 +5,9 @@ Brackets stand around every operation: what binds how tightly is tested elsewher
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 from tests import oracle_terms as term
@@ -49,6 +51,17 @@ def as_sql(node: term.Condition | term.Value, roles: Roles) -> str:
         case term.Function(compute, arguments):
             return f"{compute.__name__}({', '.join(map(sql, arguments))})"
     raise TypeError(node)
+
+
+def readable(node: Any) -> Any:
+    """A condition with the constants that SQL text can say: it has no decimals of its own, only numbers."""
+    if isinstance(node, term.Constant):
+        return term.Constant(float(node.written)) if isinstance(node.written, Decimal) else node
+    if isinstance(node, tuple):
+        return tuple(map(readable, node))
+    if is_dataclass(node) and not isinstance(node, type):
+        return replace(node, **{each.name: readable(getattr(node, each.name)) for each in fields(node)})
+    return node
 
 
 def literal(value: Any) -> str:

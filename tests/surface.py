@@ -20,7 +20,7 @@ from tests import oracle_terms as term
 from tests.key_families import FAMILIES, Family, column, fits
 from tests.oracle import Condition, Count, Expected, Kind, Sources, Time, Unbounded, Window, oracle
 from tests.random_conditions import Slot, conditions, of_one_stream, uses_functions
-from tests.sql_spelling import as_sql
+from tests.sql_spelling import as_sql, readable
 from tests.strategies import cut_table
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
@@ -210,6 +210,9 @@ def surface_cases(
         if with_where and chance.random() < 0.15:
             where[side] = draw(of_one_stream(slots, side))
     select = [f"{left}.id"] if shown in ("semi", "anti") else [f"{right}.id", f"{left}.id"]
+    written: Literal["SQL", "Python"] = "Python" if uses_functions(on) or chance.random() < 0.5 else "SQL"
+    if written == "SQL":
+        on, where = readable(on), readable(tuple(where))
     return SurfaceCase(
         left=left,
         right=right,
@@ -225,5 +228,5 @@ def surface_cases(
         cuts=cuts,
         ordering=chance.choice(orderings),
         step_rows=chance.randint(1, 9),
-        written="Python" if uses_functions(on) or chance.random() < 0.5 else "SQL",
+        written=written,
     )
