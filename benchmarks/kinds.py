@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from benchmarks.measure import in_blocks
 from operators import CountWindow, RunningJoin, StreamJoin
-from operators.orderings import Ordering
+from operators.query.orderings import Ordering
 
 MATCHES = 300
 SPACE = 1 << 31

@@ -34,8 +34,8 @@ import pyarrow as pa
 from indexes import BISort, Interval, Keys, Live, NestedLoop, RaPTable, WiBPlusTree
 from indexes.subwindows import SubwindowIndex
 from operators import CountWindow, RunningJoin, StreamJoin
-from operators.orderings import Ordering
-from operators.pan_join import SUBWINDOWS, PanJoin
+from operators.engines.pan_join import SUBWINDOWS, PanJoin
+from operators.query.orderings import Ordering
 from topology import LocalRuntime, RayRuntime, Runtime
 
 STRUCTURES: dict[str, type[RaPTable] | type[WiBPlusTree] | type[BISort]] = {

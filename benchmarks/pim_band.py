@@ -25,11 +25,11 @@ from benchmarks.measure import in_blocks, run_join
 from benchmarks.virtual_processors import VirtualProcessors
 from indexes import Interval, Keys, Live
 from operators import CountWindow, StreamJoin
-from operators.element_rows import SIDES, ElementRows, Limits
-from operators.index_join import INDEX_JOIN, TASK_ROWS, IndexJoin
-from operators.index_join_element import IndexJoinElement
-from operators.index_setting import IndexSetting
-from operators.work_queue import WorkQueue
+from operators.engines.index_join import INDEX_JOIN, TASK_ROWS, IndexJoin
+from operators.engines.index_join_element import IndexJoinElement
+from operators.engines.index_setting import IndexSetting
+from operators.engines.work_queue import WorkQueue
+from operators.routing.element_rows import SIDES, ElementRows, Limits
 from topology import Batch, Emit, Origin, Punctuation, Task, TaskContext
 
 KEYS = 1 << 30

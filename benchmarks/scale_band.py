@@ -30,7 +30,7 @@ import pyarrow as pa
 from indexes import Interval, Keys, Live
 from indexes.nested_loop import NestedLoop
 from operators import CountWindow, Engine, IndexJoin, RunningJoin, StreamJoin
-from operators.scale_join import PROCESSING_THREAD, ScaleJoin, work_spread
+from operators.engines.scale_join import PROCESSING_THREAD, ScaleJoin, work_spread
 from topology import LocalRuntime, Metrics
 
 PAPER, PUBLIC = 4e9, {1: 0.16e9, 2: 0.33e9}

@@ -32,8 +32,8 @@ import pyarrow as pa
 
 from benchmarks.virtual_processors import VirtualProcessors
 from operators import CountWindow, HandshakeJoin, RunningJoin, SplitJoin, StreamJoin
-from operators.engine import Engine
-from operators.orderings import EveryK, Ordering
+from operators.engines.engine import Engine
+from operators.query.orderings import EveryK, Ordering
 
 ORDERINGS: tuple[Ordering, ...] = ("strict", "outer", EveryK(100), EveryK(10_000), "none")
 CORES = (1, 2, 4, 8, 16)

@@ -40,8 +40,11 @@ def _with_imports(source: Path) -> set[Path]:
 
 @cache
 def _imports(source: Path) -> tuple[Path, ...]:
+    root = source.parents[1]
+    while (root / "__init__.py").exists():  # a package within a package
+        root = root.parent
     modules = set(IMPORT.findall(source.read_text()))
-    places = [source.parents[1].joinpath(*module.split(".")) for module in modules]
+    places = [root.joinpath(*module.split(".")) for module in modules]
     files = [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")]
     return tuple(file for file in files if file.exists())
 

@@ -3,15 +3,26 @@
 In flow: streams of rows, from any number of physical sources. Out flow: result rows, exact and in order.
 May import: indexes, topology, and sqlglot for query text.
 
-Follow the data by opening: join (the front door), gate, router, then the elements of an engine, collector. Engines and
-their elements: spo_join (mutable_element or predicate_element and logical_and_element, permutation_element,
-po_join_element, state_cache), index_join (work_queue, index_join_element), pan_join (pan_manager, pan_worker,
-pan_mirror), scale_join (scale_gate, processing_thread), split_join (distribution_tree, join_core, collection_tree),
-handshake_join (handshake_core).
+The front door is here: join (describe and run), join_topology (how it becomes a graph), running_join, explanation. Then
+follow the data through the rooms, each of which imports only those before it:
+
+- query:   what is asked: expressions, SQL, windows, kinds, the normal form of a condition
+- values:  what types mean: exact evaluation, keys, the intervals that rows ask for
+- intake:  the gate: many sources, one order; late and idle ones
+- routing: positions, keys, intervals and live ranges, which is all that elements know
+- results: the collector: order, kinds, payload, what is tested on pairs
+- engines: the elements of each paper, between router and collector
 """
 
-from operators.engine import Engine
-from operators.errors import (
+from operators.engines.engine import Engine
+from operators.engines.handshake_join import HandshakeJoin
+from operators.engines.index_join import IndexJoin
+from operators.engines.pan_join import PanJoin
+from operators.engines.scale_join import ScaleJoin
+from operators.engines.split_join import SplitJoin
+from operators.engines.spo_join import SPOJoin
+from operators.join import StreamJoin
+from operators.query.errors import (
     DurationError,
     JoinError,
     PredicateError,
@@ -19,18 +30,11 @@ from operators.errors import (
     UnboundedStateWarning,
     WindowError,
 )
-from operators.expressions import col, stream
-from operators.functions import Function, function
-from operators.handshake_join import HandshakeJoin
-from operators.index_join import IndexJoin
-from operators.join import StreamJoin
-from operators.orderings import EveryK, Ordering
-from operators.pan_join import PanJoin
+from operators.query.expressions import col, stream
+from operators.query.functions import Function, function
+from operators.query.orderings import EveryK, Ordering
+from operators.query.windows import CountWindow, TimeWindow, UnboundedWindow
 from operators.running_join import RunningJoin
-from operators.scale_join import ScaleJoin
-from operators.split_join import SplitJoin
-from operators.spo_join import SPOJoin
-from operators.windows import CountWindow, TimeWindow, UnboundedWindow
 
 __all__ = [
     "CountWindow",

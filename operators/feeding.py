@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from operators.errors import JoinError
+from operators.query.errors import JoinError
 from topology import InterlaceError, RunningTopology, StoppedError
 
 FEED_ROWS = 1 << 16

@@ -8,29 +8,29 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from operators.auto_engine import EngineChoice, choose_engine
-from operators.condition import Condition, by_side, normalise
-from operators.durations import Duration
-from operators.engine import Engine
-from operators.errors import JoinError, PredicateError
-from operators.event_time_settings import bounds_of, check_stream_names, idle_seconds
+from operators.engines.auto_engine import EngineChoice, choose_engine
+from operators.engines.engine import Engine
 from operators.explanation import Explanation, explain
-from operators.expressions import And, Expression
 from operators.feeding import Feed, Feeding, sources_of
-from operators.gate import DEFAULT_STEP_ROWS
-from operators.interval_join import interval_windows
+from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
+from operators.intake.gate import DEFAULT_STEP_ROWS
 from operators.join_arguments import check_event_time, check_inputs, check_launch, check_roles, check_windows
 from operators.join_topology import join_topology
-from operators.kinds import Kind, kind_of
-from operators.orderings import Ordering, ordering_of
-from operators.predicate import LAST_OF_EACH_KEY, LEFT, RIGHT, Predicate
+from operators.query.condition import Condition, by_side, normalise
+from operators.query.durations import Duration
+from operators.query.errors import JoinError, PredicateError
+from operators.query.expressions import And, Expression
+from operators.query.interval_join import interval_windows
+from operators.query.kinds import Kind, kind_of
+from operators.query.orderings import Ordering, ordering_of
+from operators.query.predicate import LAST_OF_EACH_KEY, LEFT, RIGHT, Predicate
+from operators.query.sql import parse_condition, parse_query
+from operators.query.sql_window import ParameterValue
+from operators.query.windows import Window
+from operators.routing.step_rows import is_per_key
 from operators.running_join import RunningJoin, conformed
-from operators.selection import Selection
-from operators.sql import parse_condition, parse_query
-from operators.sql_window import ParameterValue
 from operators.state_estimates import warn_of_unbounded_state
-from operators.step_rows import is_per_key
-from operators.windows import Window
+from operators.values.selection import Selection
 from topology import LocalRuntime, Metrics, Runtime, Topology
 from topology.plan import Plan
 
@@ -57,7 +57,7 @@ class StreamJoin:
     using:       the engine; "auto" chooses.
     streams:     the stream of each role, where the roles have names of their own.
     ordering:    "strict" orders results by the later row, then by the earlier; "outer" only by the later row; a number
-                 k orders groups of k rows; "none" sends results as they are found (see `operators.orderings`).
+                 k orders groups of k rows; "none" sends results as they are found (see `query.orderings`).
     step_rows:   the most rows handled together; fewer bound the latency under load, more raise the throughput.
     """
 

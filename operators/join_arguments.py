@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from operators.errors import JoinError
-from operators.windows import Window
+from operators.query.errors import JoinError
+from operators.query.windows import Window
 from topology import Runtime
 
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from operators.branch_builder import BranchBuilder
-from operators.collector import Collector
-from operators.condition import columns_in
-from operators.durations import Duration
-from operators.element_rows import SIDES, answer_streams
-from operators.engine import ROUTER, ElementPlan, Engine
-from operators.event_time_settings import RESULTS, BoundCheck, bounds_of, idle_seconds
-from operators.gate import Gate
-from operators.kinds import Kind
-from operators.late_rows import LATE, LATE_STREAM
-from operators.orderings import ordering_of
-from operators.pair_check import PairCheck
-from operators.payload_plan import PayloadPlan
-from operators.predicate import LEFT, RIGHT
-from operators.router import JoinSide, Router
-from operators.step_rows import is_per_key
+from operators.engines.engine import ROUTER, ElementPlan, Engine
+from operators.intake.event_time_settings import RESULTS, BoundCheck, bounds_of, idle_seconds
+from operators.intake.gate import Gate
+from operators.intake.late_rows import LATE, LATE_STREAM
+from operators.query.condition import columns_in
+from operators.query.durations import Duration
+from operators.query.kinds import Kind
+from operators.query.orderings import ordering_of
+from operators.query.predicate import LEFT, RIGHT
+from operators.results.collector import Collector
+from operators.routing.branch_builder import BranchBuilder
+from operators.routing.element_rows import SIDES, answer_streams
+from operators.routing.pair_check import PairCheck
+from operators.routing.payload_plan import PayloadPlan
+from operators.routing.router import JoinSide, Router
+from operators.routing.step_rows import is_per_key
 from operators.stream_check import StreamCheck
 from topology import Input, Topology, TopologyBuilder
 

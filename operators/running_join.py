@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from operators.condition_types import check_condition
-from operators.errors import PredicateError, WindowError
 from operators.explanation import Explanation, explain
-from operators.late_rows import LATE, Reason, late_schema
-from operators.liveness import liveness
-from operators.predicate import LEFT, RIGHT
+from operators.intake.late_rows import LATE, Reason, late_schema
+from operators.query.errors import PredicateError, WindowError
+from operators.query.predicate import LEFT, RIGHT
+from operators.routing.liveness import liveness
+from operators.values.condition_types import check_condition
 from topology import Endpoint, Metrics, RunningTopology, SchemaError
 from topology.input_guard import InputGuard
 from topology.running import log

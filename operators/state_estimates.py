@@ -12,9 +12,9 @@ import warnings
 
 import pyarrow as pa
 
-from operators.durations import written
-from operators.errors import UnboundedStateWarning
-from operators.windows import CountWindow, UnboundedWindow, Window
+from operators.query.durations import written
+from operators.query.errors import UnboundedStateWarning
+from operators.query.windows import CountWindow, UnboundedWindow, Window
 
 BYTES_TO_FIND_A_ROW = 56
 """Position, sequence number, places in structures and their spare room."""

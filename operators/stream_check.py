@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.condition import Condition
-from operators.errors import PredicateError
-from operators.key_types import key_type
-from operators.predicate import LEFT, RIGHT
-from operators.selection import Selection
+from operators.query.condition import Condition
+from operators.query.errors import PredicateError
+from operators.query.predicate import LEFT, RIGHT
+from operators.values.key_types import key_type
+from operators.values.selection import Selection
 from topology import SchemaError
 
 

@@ -15,6 +15,9 @@ ALLOWED = {
     "operators": {"operators", "indexes", "topology"},
     "spark_bridge": {"spark_bridge", "topology"},
 }
+ROOMS = ("query", "values", "intake", "routing", "results", "engines")
+"""The packages in operators, each of which imports those before it only; the front door, beside them, imports all."""
+
 FILES = sorted(path for package in ALLOWED for path in (ROOT / package).rglob("*.py"))
 
 
@@ -31,6 +34,15 @@ def test_imports_point_one_way(path: Path) -> None:
     package = path.relative_to(ROOT).parts[0]
     ours = {name.split(".")[0] for name in imports(path)} & {*ALLOWED, "examples", "benchmarks", "tests"}
     assert ours <= ALLOWED[package]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_operators_import_earlier_ones_only(room: str) -> None:
+    allowed = ROOMS[: ROOMS.index(room) + 1]
+    for path in (ROOT / "operators" / room).glob("*.py"):
+        for name in imports(path):
+            parts = name.split(".")
+            assert parts[0] != "operators" or (len(parts) > 1 and parts[1] in allowed), f"{path.name} imports {name}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from indexes.columns import Keys
 from indexes.compiled import kernel
 from indexes.long_keys import LongKeys
-from operators.decimal_numbers import DIGITS_IN_64_BITS, small_decimals
+from operators.values.decimal_numbers import DIGITS_IN_64_BITS, small_decimals
 
 
 def is_long(arrow: pa.DataType) -> bool:

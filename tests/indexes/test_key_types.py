@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from indexes import Interval, Keys, Live, WindowIndex
 from indexes.long_key_index import LongKeyIndex
 from indexes.long_keys import LongInterval, LongKeys
-from operators.bounds import bind
-from operators.condition import normalise
-from operators.expressions import stream
-from operators.key_types import to_keys
-from operators.predicate import RIGHT
+from operators.query.condition import normalise
+from operators.query.expressions import stream
+from operators.query.predicate import RIGHT
+from operators.values.bounds import bind
+from operators.values.key_types import to_keys
 from tests.indexes.every_index import NAMES, tiny_indexes
 from tests.indexes.generated import seeds
 from tests.indexes.long_key_columns import is_long, to_long_keys

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from operators.gate import GateTask
-from tests.operators.test_gate import ORIGINS, Collected
+from operators.intake.gate import GateTask
+from tests.operators.intake.test_gate import ORIGINS, Collected
 from topology import Batch, End, Idle, Watermark
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -107,8 +107,8 @@ def test_rows_within_the_bound_are_in_order_and_the_others_are_told(
     memory: int, merged: int, case: Case, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("operators.waiting_source.MEMORY", memory)
-        patch.setattr("operators.waiting_source.RUNS_MERGED", merged)
+        patch.setattr("operators.intake.waiting_source.MEMORY", memory)
+        patch.setattr("operators.intake.waiting_source.RUNS_MERGED", merged)
         out, gate = run(case, data)
     judged = {source: judge(times, case.bounds[source[0]]) for source, times in case.sources.items()}
     assert [(stream, name) for _, stream, name in sorted(out.rows)] == ordered(judged)
@@ -191,7 +191,7 @@ def test_a_row_waits_until_no_earlier_one_can_come() -> None:
 def test_a_source_far_out_of_order_is_spilled_and_comes_back_in_order(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("operators.waiting_source.MEMORY", 20_000)
+    monkeypatch.setattr("operators.intake.waiting_source.MEMORY", 20_000)
     gate, out = GateTask({"R": "ts"}, 64, str(tmp_path), {"R": 10_000}), Collected()
     times = np.random.default_rng(5).permutation(10_000)
     for at in range(0, 10_000, 100):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from operators import CountWindow, IndexJoin, StreamJoin, TimeWindow, UnboundedWindow
+from operators import CountWindow, IndexJoin, StreamJoin, TimeWindow
 
 ROWS = pa.table({"id": range(40), "k": [i % 4 for i in range(40)], "x": [float(i * 7 % 11) for i in range(40)]})
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from operators import RunningJoin
-from tests.operators.idle_course import IDLE, check_idle_course, rows
+from tests.operators.intake.idle_course import IDLE, check_idle_course, rows
 from topology import FlightClient, LocalRuntime
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from operators import CountWindow, HandshakeJoin, IndexJoin, PanJoin, ScaleJoin, SplitJoin, SPOJoin, StreamJoin
-from operators.expressions import Compare, stream
+from operators.query.expressions import Compare, stream
 from topology import SchemaError
 
 R, S = stream("R"), stream("S")

@@ -14,8 +14,8 @@ from operators import CountWindow, JoinError, StreamJoin, TimeWindow, stream
 from operators.running_join import conformed
 from tests import oracle_terms as term
 from tests.key_families import INTEGERS, NUMBERS
+from tests.operators.query.spelling import join_of
 from tests.operators.seeded_run import run_seeded
-from tests.operators.spelling import join_of
 from tests.operators.test_surface import ENGINES, check, sampled
 from tests.oracle import Condition, Count, Kind, Time, Unbounded, Window, assert_ordered
 from tests.random_conditions import Slot, conditions

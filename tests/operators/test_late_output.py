@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from operators import CountWindow, JoinError, RunningJoin, SPOJoin, StreamJoin, TimeWindow
-from tests.operators.out_of_order import in_order, late_rows, sources, told
+from tests.operators.intake.out_of_order import in_order, late_rows, sources, told
 from tests.operators.seeded_run import run_seeded
 from topology import FlightClient, LocalRuntime, OutOfOrderError, SchemaError
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from operators import StreamJoin, TimeWindow
-from tests.operators.out_of_order import in_order, told
+from tests.operators.intake.out_of_order import in_order, told
 from tests.realdata import stocks
 
 pytestmark = pytest.mark.realdata

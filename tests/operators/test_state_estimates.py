@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from operators import CountWindow, StreamJoin, TimeWindow, UnboundedStateWarning, UnboundedWindow
+from operators.query.windows import Window
 from operators.state_estimates import expected_rows, row_bytes, rows_in_words, warn_of_unbounded_state
-from operators.windows import Window
 
 OF_EACH_KEY = "of each key, and what came since the oldest of them"
 

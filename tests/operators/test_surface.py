@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from operators import Engine, HandshakeJoin, IndexJoin, PanJoin, ScaleJoin, SplitJoin, SPOJoin
 from tests.key_families import FAMILIES, Family
-from tests.operators.spelling import join_of
+from tests.operators.query.spelling import join_of
 from tests.oracle import assert_ordered
 from tests.oracle_terms import is_absent
 from tests.surface import SurfaceCase, surface_cases

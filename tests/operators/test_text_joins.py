@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import operators.faithful_hashes
-import operators.text_keys
+import operators.results.faithful_hashes
+import operators.values.text_keys
 from operators import CountWindow, StreamJoin
-from operators.faithful_hashes import FaithfulHashes
-from operators.text_settling import Texts
+from operators.results.faithful_hashes import FaithfulHashes
+from operators.results.text_settling import Texts
 
 WORDS = ["", "a", "b", "ab", "interlace", "interlaced", "interlacex", "interval", None]
 TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
@@ -65,9 +65,9 @@ def test_every_comparison_of_texts_is_that_of_python(
 ) -> None:
     with monkeypatch.context() as patched:
         if colliding:
-            patched.setattr(operators.text_keys, "hashes_of", lengths)
-            patched.setattr(operators.faithful_hashes, "hashes_of", lengths)
-            patched.setattr(operators.faithful_hashes, "LEAST_ROWS", 3)
+            patched.setattr(operators.values.text_keys, "hashes_of", lengths)
+            patched.setattr(operators.results.faithful_hashes, "hashes_of", lengths)
+            patched.setattr(operators.results.faithful_hashes, "LEAST_ROWS", 3)
         tables = {}
         for name, texts, kind in zip("RS", (left, right), kinds, strict=True):
             ids = pa.array(range(len(texts)), pa.int64())
@@ -93,8 +93,8 @@ def batch(*texts: str) -> pa.RecordBatch:
 
 
 def test_hashes_hold_until_two_texts_share_one_and_again_when_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators.faithful_hashes, "hashes_of", lengths)
-    monkeypatch.setattr(operators.faithful_hashes, "LEAST_ROWS", 2)
+    monkeypatch.setattr(operators.results.faithful_hashes, "hashes_of", lengths)
+    monkeypatch.setattr(operators.results.faithful_hashes, "LEAST_ROWS", 2)
     held = Held(["a", "bb"], [])
     hashes = FaithfulHashes(("s", "s"), held)
     holds = [hashes.hold]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from operators import CountWindow, Engine, IndexJoin, SPOJoin, StreamJoin, TimeWindow
 from tests import oracle
-from tests.operators.spelling import window_of
+from tests.operators.query.spelling import window_of
 from tests.oracle import Comparison, Count, Linear, Time, Unbounded, Window, assert_same_result
 
 windows = st.one_of(

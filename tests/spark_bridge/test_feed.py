@@ -20,7 +20,7 @@ from operators import RunningJoin, StreamJoin, TimeWindow
 from spark_bridge import UnsupportedSessionError, feed, results_dataframe
 from spark_bridge.progress import FeedProgress
 from spark_bridge.staging_task import StagePartition
-from tests.operators.out_of_order import in_order, late_rows, told
+from tests.operators.intake.out_of_order import in_order, late_rows, told
 from tests.spark_bridge import faulty_tasks
 from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, readings
 from topology import (

@@ -1,0 +1,80 @@
+"""Engines: how the matching of a join is laid out as processing elements.
+
+A join's topology is always input -> gate -> router -> elements -> collector -> results. An engine supplies the
+elements; whatever it does, they answer with the same matches.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from operators.query.orderings import Ordering
+from operators.query.predicate import Predicate
+from operators.query.windows import Window
+from operators.routing.merge_policy import NEVER, MergePolicy
+from topology import TopologyBuilder
+
+ROUTER = "router"
+
+
+@dataclass(frozen=True)
+class ElementPlan:
+    """What an engine needs to know of the join.
+
+    windows: the window of each side.
+    batch:   the most rows that come in one step.
+    router:  the name of the router that feeds the elements.
+    counts:  elements may be asked, by `Limits.counting`, for the number of each probe row's matches (`counts.*`)
+             instead of the matches; only for engines that `can_count`.
+    """
+
+    predicate: Predicate
+    ordering: Ordering
+    windows: tuple[Window, Window]
+    batch: int
+    router: str = ROUTER
+    counts: bool = False
+
+    @property
+    def ordered(self) -> bool:
+        """Whether an element's matches must be in order of position within each probe row."""
+        return self.ordering == "strict"
+
+    @property
+    def negated(self) -> tuple[bool, ...]:
+        """Which dimensions are."""
+        return tuple(dimension.negated for dimension in self.predicate.dimensions)
+
+
+class Engine(ABC):
+    """A frozen description of an engine and its settings."""
+
+    @property
+    def gate(self) -> str:
+        """How the engine's paper calls the element that merges the sources into one order."""
+        return "gate"
+
+    @property
+    def collector(self) -> str:
+        """How the engine's paper calls the element that brings the answers together."""
+        return "collector"
+
+    @property
+    def split_fields(self) -> bool:
+        """Whether the router must send each dimension as a stream of its own."""
+        return False
+
+    @property
+    def can_count(self) -> bool:
+        """Whether the elements can answer with counts (`ElementPlan.counts`), which the collector adds up."""
+        return False
+
+    def merge_policy(self, window: Window) -> MergePolicy:
+        """When rows of a side leave the mutable part: never, unless the engine has an immutable one."""
+        return NEVER
+
+    @abstractmethod
+    def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
+        """Add the processing elements, fed by the router; return those that answer probes."""

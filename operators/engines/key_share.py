@@ -1,0 +1,48 @@
+"""An equality divides the work: each of several elements has its share of the keys, and a row concerns one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from indexes import Interval, Keys
+from operators.query.predicate import Predicate
+from operators.routing.element_rows import ElementRows
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def dividing_dimension(predicate: Predicate) -> int | None:
+    """The dimension whose equality tells where a row belongs; None if there is no equality."""
+    points = [d for d, each in enumerate(predicate.dimensions) if each.is_point and not each.made and not each.negated]
+    return points[0] if points else None
+
+
+@dataclass(frozen=True)
+class KeyShare:
+    """Share `number` of `of`, by the keys of a dimension that asks for one value.
+
+    Rows keep their positions; those of other shares have no valid key here and ask for nothing, so an index neither
+    keeps nor searches for them. A row is stored by its own key and asks for a key of the other side: both are hashed as
+    keys of the side that stores them, so what can match meets in one share, whatever the two types.
+    """
+
+    number: int
+    of: int
+    dimension: int
+
+    def own(self, rows: ElementRows) -> ElementRows:
+        """The rows of this share, among the others. Cost: O(rows)."""
+        d = self.dimension
+        keys, intervals = list(rows.keys), list(rows.intervals)
+        stored = self._is_own(keys[d].values)
+        keys[d] = Keys(keys[d].values, stored if keys[d].valid is None else stored & keys[d].valid)
+        low, high = intervals[d].low, intervals[d].high
+        asked = self._is_own(low)
+        intervals[d] = Interval(np.where(asked, low, 1).astype(low.dtype), np.where(asked, high, 0).astype(low.dtype))
+        return replace(rows, keys=tuple(keys), intervals=tuple(intervals))
+
+    def _is_own(self, values: np.ndarray) -> np.ndarray:
+        bits = (values + 0.0 if values.dtype == np.float64 else values).view(np.uint64)  # -0.0 is 0.0
+        return ((bits * _ODD) >> np.uint64(40)) % np.uint64(self.of) == self.number

@@ -1,0 +1,128 @@
+"""What PanJoin's manager tells its workers: create, insert, probe, expire (PanJoin, section III-A).
+
+Each command is a small frozen object that travels as one batch, in a stream of its own name: what it says of a
+subwindow is in the labels, rows are Arrow columns. A worker takes them in the order in which they were sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from indexes import Interval, Keys, Live
+from operators.routing.element_rows import NO_ROWS, ElementRows, values_of
+from topology import Batch
+
+COMMANDS = ("create", "insert", "probe", "expire")
+
+
+@dataclass(frozen=True)
+class Create:
+    """Open subwindow `number` of a side, for the positions [first, first + capacity)."""
+
+    side: int
+    number: int
+    first: int
+    capacity: int
+
+    def to_batch(self) -> Batch:
+        return Batch("create", NO_ROWS, labels=(self.side, self.number, self.first, self.capacity))
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Create:
+        return cls(*batch.labels)
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Store rows, at the positions from `first` on, in a subwindow."""
+
+    side: int
+    number: int
+    first: int
+    keys: tuple[Keys, ...]
+
+    def to_batch(self) -> Batch:
+        columns = {}
+        for index, keys in enumerate(self.keys):
+            mask = None if keys.valid is None else ~keys.valid
+            columns[f"key{index}"] = pa.array(keys.values, mask=mask, from_pandas=False)
+        rows = pa.record_batch(columns)
+        return Batch("insert", rows, first=self.first, labels=(self.side, self.number), memo=self)
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Insert:
+        """Unpack, unless the batch still carries what it was packed from."""
+        if isinstance(batch.memo, Insert):
+            return batch.memo
+        keys = []
+        for column in batch.rows.columns:
+            valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+            keys.append(Keys(values_of(column), valid))
+        side, number = batch.labels
+        return cls(side, number, batch.first, tuple(keys))
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Find what rows of a side meet in the other side's subwindows. The rows come without their keys."""
+
+    side: int
+    rows: ElementRows
+
+    def to_batch(self, stream: str = "probe") -> Batch:
+        rows = self.rows
+        columns: dict[str, pa.Array] = {}
+        for index, interval in enumerate(rows.intervals):
+            columns[f"low{index}"] = pa.array(interval.low, from_pandas=False)
+            columns[f"high{index}"] = pa.array(interval.high, from_pandas=False)
+        columns |= {"first": pa.array(rows.live.first), "end": pa.array(rows.live.end), "seq": pa.array(rows.seq)}
+        return Batch(stream, pa.record_batch(columns), first=rows.first, labels=(self.side,), memo=self)
+
+    @classmethod
+    def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> Probe:
+        """Unpack, unless the batch still carries what it was packed from; `negated` says which dimensions are."""
+        if isinstance(batch.memo, Probe):
+            return batch.memo
+        rows = batch.rows
+        intervals = tuple(
+            Interval(values_of(rows.column(f"low{index}")), values_of(rows.column(f"high{index}")), one)
+            for index, one in enumerate(negated)
+        )
+        live = Live(values_of(rows.column("first")), values_of(rows.column("end")))
+        (side,) = batch.labels
+        return cls(side, ElementRows(batch.first, values_of(rows.column("seq")), (), intervals, live))
+
+
+@dataclass(frozen=True)
+class Expire:
+    """Let a subwindow go: no later probe may meet any of its rows."""
+
+    side: int
+    number: int
+
+    def to_batch(self) -> Batch:
+        return Batch("expire", NO_ROWS, labels=(self.side, self.number))
+
+    @classmethod
+    def from_batch(cls, batch: Batch) -> Expire:
+        return cls(*batch.labels)
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a worker says of itself with each reply: the other side's subwindows there, at the time of the probe.
+
+    newest_full, oldest_empty: 1 or 0. What the manager concludes from these it knows here from positions.
+    """
+
+    subwindows: int = 0
+    rows: int = 0
+    newest_full: int = 0
+    oldest_empty: int = 0
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        return (self.subwindows, self.rows, self.newest_full, self.oldest_empty)

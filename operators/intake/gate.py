@@ -1,0 +1,226 @@
+"""The gate: merges any number of physical sources into one total order.
+
+The order is (event time, source name, offset), and then the stream's name should two streams use one source name. A row
+may pass when no source that is still open can deliver an earlier one. So the merged sequence is a function of the rows
+alone: not of when they arrive, nor of how they are cut into batches.
+
+In: batches of each stream, each source in its own order; announcements, silences and ends of sources.
+Out: for each release one batch per stream, with the sequence number of each row in column `#seq` (and its time in
+`#time` where the stream has no column for it), then a punctuation. Besides, as soon as they are met, what there is to
+tell about rows that are late or have no time; see `intake.late_rows`.
+
+Rows that cannot pass yet wait here, on disk beyond a bound, because the source they wait for may need the very room
+that they occupy. The gate releases when it has a full step of rows or when nothing more waits to be taken: so steps
+grow with the backlog, and an idle stream is passed on at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
+from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
+from operators.intake.waiting_run import SourceName
+from operators.query.durations import Duration, in_unit, written
+from operators.query.errors import JoinError
+from operators.values.takeable_types import take_rows
+from topology import Batch, Bolt, Emit, End, Idle, Origin, Punctuation, Task, TaskContext, Watermark
+from topology.event_time import Times, event_times
+from topology.messages import Time
+
+log = logging.getLogger("interlace")
+
+SEQ = "#seq"
+TIME = "#time"
+"""The row's number in its source, sent on where no column holds the event time."""
+
+DEFAULT_STEP_ROWS = STEP_ROWS
+
+
+_GREATEST = Fraction(sys.float_info.max)
+_REMEDIES = {
+    Reason.JOINED_TOO_LATE: "announce every source before the first rows are sent (launch(..., sources=...) or "
+    "running.open(...))",
+    Reason.WAS_IDLE: "it was silent for longer than idle_after: raise that, or keep it sending",
+}
+
+
+@dataclass(frozen=True)
+class Gate(Bolt):
+    """Merges the streams in `event_time`, a mapping of stream to its event-time column (None: the row's number).
+
+    out_of_order: the bound of each stream whose sources may be out of order.
+    """
+
+    event_time: tuple[tuple[str, str | None], ...]
+    step_rows: int = DEFAULT_STEP_ROWS
+    out_of_order: tuple[tuple[str, Duration], ...] = ()
+
+    def __post_init__(self) -> None:
+        if LATE_STREAM in dict(self.event_time):
+            raise JoinError(f"a stream cannot be called '{LATE_STREAM}': rename it")
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return {**{stream: None for stream, _ in self.event_time}, LATE_STREAM: None}
+
+    @property
+    def note(self) -> str:
+        bounds = [f"{stream} out of order by up to {written(bound)}" for stream, bound in self.out_of_order]
+        return "; ".join(["ordered by event time, source, offset", *bounds])
+
+    def build(self, context: TaskContext) -> Task:
+        return GateTask(dict(self.event_time), self.step_rows, context.spill_directory, dict(self.out_of_order))
+
+
+class GateTask(Task):
+    """Feeds a `ScaleGate` and is its one reader; knows how far each stream is numbered."""
+
+    def __init__(
+        self,
+        event_time: Mapping[str, str | None],
+        step_rows: int,
+        spill_directory: str | None = None,
+        out_of_order: Mapping[str, Duration] | None = None,
+    ) -> None:
+        self._event_time = event_time
+        self._step_rows = step_rows
+        self._out_of_order = out_of_order or {}
+        self._bounds: dict[str, Time] = {}
+        self._gate = ScaleGate(step_rows=step_rows, spill_directory=spill_directory)
+        self._sources: dict[str, set[SourceName]] = {stream: set() for stream in event_time}
+        self._announced: set[str] = set()
+        self._positions = dict.fromkeys(event_time, 0)
+        self._fresh = 0
+        self._told = dict.fromkeys(Reason, 0)
+        self._warned: set[tuple[SourceName, Reason]] = set()
+
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        source = self._source(origin.component, batch.source)
+        column = self._event_time[source.stream]
+        if column is None:
+            numbers = np.arange(batch.first, batch.end, dtype=np.int64)
+            sent = pa.array(numbers)
+            late = self._gate.add(source, batch.rows.append_column(TIME, sent), numbers, batch.born)
+        else:
+            sent = batch.rows.column(column)
+            late = self._add(source, batch, sent)
+        if late is not None:
+            yield self._tell(source, batch.first, sent, late)
+        self._fresh += batch.rows.num_rows
+        if self._fresh >= self._step_rows:
+            yield from self._release()
+
+    def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
+        source = self._source(origin.component, watermark.source)
+        if watermark.time is not None:
+            self._gate.promise(source, watermark.time)
+        return ()
+
+    def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
+        if idle.source:
+            self._gate.set_idle(self._source(origin.component, idle.source))
+        else:
+            self._announced.add(origin.component)  # nobody sends to the stream: do not wait for anyone to begin
+        return ()
+
+    def on_source_end(self, end: End, origin: Origin) -> Iterable[Emit]:
+        self._gate.end([self._source(origin.component, end.source)])
+        return ()
+
+    def on_input_end(self, origin: Origin) -> Iterable[Emit]:
+        self._announced.add(origin.component)
+        self._gate.end(self._sources[origin.component])
+        return ()
+
+    def on_idle(self) -> Iterable[Emit]:
+        return self._release()
+
+    def on_end(self) -> Iterable[Emit]:
+        yield from self._release()
+        self._gate.close()
+
+    def metrics(self) -> Mapping[str, float]:
+        return {
+            "merged": float(self._gate.merged),
+            "late": float(sum(count for reason, count in self._told.items() if reason is not Reason.NO_EVENT_TIME)),
+            **{reason.metric: float(count) for reason, count in self._told.items()},
+            "waiting_rows": float(self._gate.waiting),
+            "spilled_bytes": float(self._gate.spilled_bytes),
+        }
+
+    def check_invariants(self) -> None:
+        # every row in the order has its position in its stream
+        assert sum(self._positions.values()) == self._gate.merged
+        self._gate.check_invariants()
+
+    def _source(self, stream: str, name: str) -> SourceName:
+        self._announced.add(stream)
+        source = SourceName(name, stream)
+        if source not in self._sources[stream]:
+            self._sources[stream].add(source)
+            self._gate.open(source)
+        return source
+
+    def _add(self, source: SourceName, batch: Batch, sent: pa.Array) -> Late | None:
+        """Add the rows that have a time; return those that are late or have none, by their number in the batch."""
+        times, valid = event_times(sent)
+        bound = self._bound(source.stream, sent.type, times) if self._out_of_order else None
+        if valid is None:
+            return self._gate.add(source, batch.rows, times, batch.born, bound)
+        timed = np.flatnonzero(valid)
+        late = self._gate.add(source, take_rows(batch.rows, np.flatnonzero(valid)), times[valid], batch.born, bound)
+        untimed = Late.mark(None, ~valid, Reason.NO_EVENT_TIME)
+        if late is None or untimed is None:
+            return untimed if late is None else Late(timed[late.rows], late.reasons)
+        return untimed.and_also(Late(timed[late.rows], late.reasons))
+
+    def _bound(self, stream: str, kind: pa.DataType, times: Times) -> Time | None:
+        """The bound of a stream as a number in the unit of its event time; None: its sources are in order."""
+        if stream not in self._bounds and stream in self._out_of_order:
+            exact = in_unit(self._out_of_order[stream], kind)
+            # whole times differ by whole numbers, so rounding down changes nothing
+            self._bounds[stream] = math.floor(exact) if times.dtype == np.int64 else float(min(exact, _GREATEST))
+        return self._bounds.get(stream)
+
+    def _tell(self, source: SourceName, first: int, times: pa.Array, late: Late) -> Emit:
+        """Count late rows and send what there is to tell about them."""
+        sent = sum(self._told.values())
+        for reason, count in late.counts().items():
+            self._told[reason] += count
+            if reason in _REMEDIES and (source, reason) not in self._warned:
+                self._warned.add((source, reason))
+                log.warning(
+                    "stream '%s': %d rows of source '%s' are late and left out (%s), perhaps more later: %s",
+                    source.stream,
+                    count,
+                    source.name,
+                    reason.text,
+                    _REMEDIES[reason],
+                )
+        return Emit(Batch(LATE_STREAM, late_batch(source.stream, source.name, first, times, late), first=sent))
+
+    def _release(self) -> Iterator[Emit]:
+        """Send all that may pass, a step at a time."""
+        self._fresh = 0
+        if len(self._announced) < len(self._event_time):
+            return  # nobody knows yet when the rows of a stream begin
+        while (step := self._gate.next_ready()) is not None:
+            for stream in self._event_time:
+                if stream in step.streams:
+                    yield Emit(self._numbered(stream, step))
+            yield Emit(Punctuation(step.end - 1, step.born))
+
+    def _numbered(self, stream: str, step: Ready) -> Batch:
+        merged = step.streams[stream]
+        first = self._positions[stream]
+        self._positions[stream] += len(merged.seq)
+        return Batch(stream, merged.rows.append_column(SEQ, pa.array(merged.seq)), first=first, born=step.born)

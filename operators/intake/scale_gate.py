@@ -1,0 +1,284 @@
+"""ScaleGate: merges any number of sources into one order, and hands it to any number of readers."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from operators.intake.late_rows import Late, Reason
+from operators.intake.merged_runs import RunMerger
+from operators.intake.promise import Promise
+from operators.intake.waiting_run import Border, Part, SourceName, WaitingRun
+from operators.intake.waiting_source import WaitingSource
+from operators.values.takeable_types import take_rows
+from topology.event_time import Times
+from topology.messages import Time
+
+Int64 = npt.NDArray[np.int64]
+
+STEP_ROWS = 1 << 17
+"""Rows of a step unless said otherwise: enough to make the cost per step vanish, and they fit in cache."""
+
+
+@dataclass(frozen=True)
+class StreamRows:
+    """Rows of one stream in order, and their numbers in the order of all streams."""
+
+    rows: pa.RecordBatch
+    seq: Int64
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Consecutive ready rows, numbers [first, end), by stream; `born` is when the oldest of them came in."""
+
+    first: int
+    end: int
+    streams: Mapping[str, StreamRows]
+    born: float
+
+
+class ScaleGate:
+    """A merge of sources that sends what is ready, in one order, to readers that each go at their own pace.
+
+    Paper: "ScaleJoin: a Deterministic, Disjoint-Parallel and Skew-Resilient Stream Join", Gulisano et al., sections
+    IV-A and V-C: `add` is its addTuple, `next_ready` its getNextReadyTuple. A row is ready when it is not later than
+    any source's latest one, so no row that comes can precede it.
+
+    Where we depart: the unit is a batch, so there is no skip list to insert tuples into, and a lock held for a
+    microsecond per batch takes the place of compare-and-swap per tuple; times that are equal are ordered by the
+    source's name (the paper leaves them open), so the order is a function of the rows alone, and a row at the least of
+    the latest times is ready if the order puts it first; a source may promise a time, be out of order within a bound,
+    be passed over while it is idle, or end. What waits for a slow source is on disk beyond a bound. The paper's nodes
+    live until every reader has passed them, and so do ours, in steps of at most `step_rows` rows.
+
+    Cost: O(log(sources)) per row, about 2 ns per doubling of the sources, and one copy of the rows; O(sources) per
+    step.
+
+        source a: times 1 4 6     source b: times 2 4 5     source c: times 3
+        ready: a1 b2 c3      the least of the latest times is c's: a and b wait for it
+        c promises 5: a4 b4 b5 follow, a before b at the equal time 4
+    """
+
+    def __init__(
+        self, readers: int = 1, step_rows: int = STEP_ROWS, spill_directory: str | None = None
+    ) -> None:
+        for name, value in (("readers", readers), ("step_rows", step_rows)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"ScaleGate: {name} must be a whole number of 1 or more, not {value!r}")
+        self._step_rows = step_rows
+        self._share = step_rows
+        self._spill_directory = spill_directory
+        self._sources: dict[SourceName, WaitingSource] = {}
+        self._passed: tuple[Time, SourceName] | None = None
+        self._seq = 0
+        self._steps: deque[Ready] = deque()
+        self._forgotten = 0
+        self._cursors = [0] * readers
+        self._merger = RunMerger()
+        self._lock = threading.Lock()
+
+    @property
+    def merged(self) -> int:
+        """Rows that have been put in order."""
+        return self._seq
+
+    @property
+    def waiting(self) -> int:
+        """Rows that are not ready."""
+        return sum(source.waiting for source in self._sources.values())
+
+    @property
+    def kept(self) -> int:
+        """Rows that are ready and that some reader has not asked for."""
+        return sum(step.end - step.first for step in self._steps)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of waiting rows that are on disk."""
+        return sum(source.disk_bytes for source in self._sources.values())
+
+    def open(self, source: SourceName) -> None:
+        """Make a source known: nothing is ready until it has sent rows, promised a time or ended. Cost: O(1)."""
+        with self._lock:
+            self._open(source)
+
+    def add(
+        self, source: SourceName, rows: pa.RecordBatch, times: Times, born: float = 0.0, bound: Time | None = None
+    ) -> Late | None:
+        """Take the next rows of a source; an idle source is no longer idle.
+
+        bound: how much earlier than the greatest time before it a row may be; None: times never fall.
+
+        Rows that are late are left out and returned: those beyond the bound, and those that belong before what has been
+        handed out, which only a source that was not known in time or that was idle can have.
+        Cost: O(1); with a bound O(log(rows)) per row that has to wait.
+        """
+        with self._lock:
+            state = self._open(source)
+            state.idle = False
+            if not len(times):
+                return None
+            late = self._late(state, times, bound)
+            if late is not None:
+                taken = late.others(len(times))
+                rows, kept = take_rows(rows, np.flatnonzero(taken)), times[taken]
+            else:
+                kept = times
+            if state.promise is not None:
+                if len(kept):
+                    state.insert(rows, kept, born)
+                assert state.promise.time is not None
+                state.advance(state.promise.time)
+            else:
+                if len(kept):
+                    state.append(Part.of(rows, kept, born))
+                state.advance(times[-1].item())
+            return late
+
+    def promise(self, source: SourceName, time: Time) -> None:
+        """The source will send nothing earlier than `time`. Cost: O(1)."""
+        with self._lock:
+            self._open(source).advance(time)
+
+    def set_idle(self, source: SourceName) -> None:
+        """Do not wait for the source until it sends again. Its own rows that wait pass with those of the others."""
+        with self._lock:
+            self._open(source).idle = True
+
+    def end(self, sources: Iterable[SourceName]) -> None:
+        """No more rows of these sources will come. Cost: O(1) each."""
+        with self._lock:
+            for source in sources:
+                self._open(source).ended = True
+
+    def next_ready(self, reader: int = 0) -> Ready | None:
+        """The next rows in order that this reader has not had, at most a step of them; None if none is ready.
+
+        Readers get the same steps, in the same order. Cost: that of merging, for the first reader to ask.
+        """
+        with self._lock:
+            at = self._cursors[reader] - self._forgotten
+            if at == len(self._steps):
+                step = self._release()
+                if step is None:
+                    return None
+                self._steps.append(step)
+            step = self._steps[at]
+            self._cursors[reader] += 1
+            while self._forgotten < min(self._cursors):
+                self._steps.popleft()
+                self._forgotten += 1
+            return step
+
+    def close(self) -> None:
+        """Forget what waits, and give its disk space back."""
+        with self._lock:
+            for source in self._sources.values():
+                source.close()
+
+    def check_invariants(self) -> None:
+        for source in self._sources.values():
+            source.check_invariants()
+            for run in source.runs:
+                # Nothing that waits belongs before what has been handed out.
+                assert not run.parts or self._passed is None or (run.parts[0].first, source.name) >= self._passed
+        # What is kept is what the slowest reader has not had, without gaps.
+        assert len(self._steps) == max(self._cursors) - min(self._cursors)
+        ends = [step.end for step in self._steps]
+        assert [step.first for step in self._steps][1:] == ends[:-1]
+        assert not ends or ends[-1] == self._seq
+
+    def _open(self, source: SourceName) -> WaitingSource:
+        if source not in self._sources:
+            self._sources[source] = WaitingSource(source, self._spill_directory, self._passed)
+        return self._sources[source]
+
+    def _late(self, state: WaitingSource, times: Times, bound: Time | None) -> Late | None:
+        """Which of the next rows of a source are late, and why."""
+        late: Late | None = None
+        if bound is not None:
+            state.promise = state.promise or Promise(bound)
+            late = Late.mark(None, state.promise.late(times), Reason.OUT_OF_ORDER)
+        if self._passed is None:
+            return late
+        earliest = times[0] if bound is None else times.min()
+        if (earliest.item(), state.name) < self._passed:
+            if state.joined is not None:
+                late = Late.mark(late, _before(times, state.name, state.joined), Reason.JOINED_TOO_LATE)
+            late = Late.mark(late, _before(times, state.name, self._passed), Reason.WAS_IDLE)
+        return late
+
+    def _release(self) -> Ready | None:
+        """Put the next step in order; None if nothing is ready."""
+        known = [source.border for source in self._sources.values() if not (source.ended or source.idle)]
+        borders = [border for border in known if border is not None]
+        if len(borders) < len(known):
+            return None
+        runs = [run for source in self._sources.values() for run in source.runs if run.parts]
+        if not runs:
+            return None
+        border = self._within_a_step(min(borders, key=lambda border: border.place, default=None), runs)
+        taken = [(run.rank, run.take(border)) for run in runs]
+        ready = sorted(((rank, parts) for rank, parts in taken if parts), key=lambda run: run[0])
+        return self._merge([(rank.name, parts) for rank, parts in ready]) if ready else None
+
+    def _within_a_step(self, border: Border | None, waiting: list[WaitingRun]) -> Border | None:
+        """Lower the border where more than a step's rows wait.
+
+        The new border is the earliest place at which a source has given its share; it may lie between rows of equal
+        time of that source, so a step is bounded whatever the data. The share shrinks where sources overlap, and grows
+        again, up to a whole step, where they take turns.
+        """
+        if sum(run.waiting for run in waiting) <= self._step_rows:
+            return border
+        if border is not None and sum(run.most_before(border) for run in waiting) <= self._step_rows:
+            return border
+        share = min(self._step_rows, 2 * self._share)
+        while True:
+            cut = min((run.cut(share) for run in waiting), key=lambda border: border.place)
+            rows = sum(run.most_before(cut) for run in waiting)
+            if rows <= self._step_rows or share == 1:
+                break
+            share = max(1, min(share * self._step_rows // rows, share * 7 // 8))
+        self._share = share
+        return cut if border is None or cut.place <= border.place else border
+
+    def _merge(self, runs: list[tuple[SourceName, list[Part]]]) -> Ready:
+        """Number the rows of a step; `runs` is in the order of sources and offsets, which is that of equal times."""
+        counts = [sum(len(part.times) for part in parts) for _, parts in runs]
+        numbers = {stream: number for number, stream in enumerate(dict.fromkeys(name.stream for name, _ in runs))}
+        stream_of = np.array([numbers[name.stream] for name, _ in runs])
+        ends = np.cumsum(np.bincount(stream_of, counts)).astype(np.int64)
+        total = int(ends[-1])
+        if len(runs) == 1:
+            seq, rows = np.arange(self._seq, self._seq + total), np.empty(0, np.int32)
+        else:
+            times = [part.times for _, parts in runs for part in parts]
+            seq, rows = self._merger.merge(times, counts, stream_of, ends, self._seq)
+        merged = {}
+        begin = 0
+        for stream, number in numbers.items():
+            own = slice(begin, int(ends[number]))
+            begin = own.stop
+            batches = [part.rows for name, parts in runs if name.stream == stream for part in parts]
+            batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            if np.count_nonzero(stream_of == number) > 1:  # one run's rows are in order as they are
+                batch = take_rows(batch, rows[own])
+            merged[stream] = StreamRows(batch, seq[own])
+        self._passed = max((parts[-1].last, name) for name, parts in runs)
+        first, self._seq = self._seq, self._seq + total
+        return Ready(first, self._seq, merged, min(part.born for _, parts in runs for part in parts))
+
+
+def _before(times: Times, source: SourceName, place: tuple[Time, SourceName]) -> npt.NDArray[np.bool_]:
+    """Which rows of a source belong before a place in the order."""
+    time, name = place
+    before: npt.NDArray[np.bool_] = times < time if source >= name else times <= time
+    return before

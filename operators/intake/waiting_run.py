@@ -1,0 +1,216 @@
+"""Rows of one source that wait at a ScaleGate in order: some in memory, the batches behind them on disk."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from operators.values.takeable_types import take_rows
+from topology.event_time import Times
+from topology.messages import Time, rows_bytes
+from topology.spill import SpillQueue
+
+
+class SourceName(NamedTuple):
+    """A physical source and the stream that it feeds; sources are ordered by these."""
+
+    name: str
+    stream: str = ""
+
+
+class Rank(NamedTuple):
+    """The place of a run among those that have rows of one time: by source, and within it in order of offsets."""
+
+    name: SourceName
+    number: int = 0
+
+
+LAST = 2**62
+"""As the number of a rank: after all runs of its source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one batch, with their times, the first and the last of these, when they came in, and their bytes."""
+
+    rows: pa.RecordBatch
+    times: Times
+    born: float
+    first: Time
+    last: Time
+    nbytes: int
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, times: Times, born: float, nbytes: int | None = None) -> Part:
+        """Find out what is not given."""
+        size = rows_bytes(rows) + times.nbytes if nbytes is None else nbytes
+        return cls(rows, times, born, times[0].item(), times[-1].item(), size)
+
+    def copy(self, nbytes: int | None = None) -> Part:
+        """The same rows in memory of their own."""
+        rows = take_rows(self.rows, np.arange(len(self.times)))
+        return Part.of(rows, self.times.copy(), self.born, nbytes)
+
+    def split(self, count: int) -> tuple[Part, Part]:
+        """The first `count` rows, and the others."""
+        own = self.nbytes * count // len(self.times)
+        return (
+            Part.of(self.rows.slice(0, count), self.times[:count], self.born, own),
+            Part.of(self.rows.slice(count), self.times[count:], self.born, self.nbytes - own),
+        )
+
+
+class OnDisk(NamedTuple):
+    """What is known of a batch on disk."""
+
+    born: float
+    rows: int
+    first: Time
+    last: Time
+
+
+@dataclass(eq=False)
+class WaitingRun:
+    """Rows of one source in order of time: the parts in memory, and the batches behind them, on disk.
+
+    level:  how often its rows have been merged with those of other runs.
+    copied: how many rows its memory was made for, where it has been made here; see `compact`.
+    """
+
+    rank: Rank
+    queue: SpillQueue
+    parts: deque[Part] = field(default_factory=deque)
+    behind: deque[OnDisk] = field(default_factory=deque)
+    nbytes: int = 0
+    waiting: int = 0
+    level: int = 0
+    copied: int = 0
+
+    def append(self, part: Part, memory: int) -> None:
+        """Add rows behind all others; beyond `memory` bytes, and if they are not the first, on disk."""
+        if not self.parts or (not self.behind and self.nbytes + part.nbytes <= memory):
+            self.parts.append(part)
+            self.nbytes += part.nbytes
+        else:
+            self.queue.append(part.rows.append_column("", pa.array(part.times)))
+            self.behind.append(OnDisk(part.born, len(part.times), part.first, part.last))
+        self.waiting += len(part.times)
+
+    def take(self, border: Border | None) -> list[Part]:
+        """Remove and return the rows up to and including the border (None: all)."""
+        taken: list[Part] = []
+        left = border.cut_count if border is not None and border.cut_run is self else self.waiting
+        while self.parts and left:
+            part = self.parts[0]
+            size = len(part.times)
+            count = min(left, size)
+            if border is not None and border.cut_run is not self:
+                count = border.count(self.rank, part)
+            if not count:
+                break
+            if count < size:
+                part, self.parts[0] = part.split(count)
+            else:
+                self.parts.popleft()
+                if not self.parts and self.behind:
+                    self._load()
+            self.nbytes -= part.nbytes
+            taken.append(part)
+            self.waiting -= count
+            left -= count
+            if count < size:
+                break
+        return taken
+
+    def most_before(self, border: Border) -> int:
+        """How many rows at most lie up to the border: exactly those in memory, and all of a batch that begins there."""
+        if border.cut_run is self:
+            return border.cut_count
+        rows = 0
+        for part in self.parts:
+            count = border.count(self.rank, part)
+            rows += count
+            if count < len(part.times):
+                return rows
+        for batch in self.behind:
+            if (batch.first, self.rank) > border.place:
+                break
+            rows += batch.rows
+        return rows
+
+    def cut(self, rows: int) -> Border:
+        """The border after the first `rows` rows, or after the last batch that ends within them."""
+        count, last = 0, self.parts[0].first
+        for part in self.parts:
+            size = len(part.times)
+            if count + size > rows:
+                if count < rows:
+                    last = part.times[rows - count - 1].item()
+                return Border(last, self.rank, self, rows)
+            count += size
+            last = part.last
+        for batch in self.behind:
+            if count + batch.rows > rows:
+                break
+            count += batch.rows
+            last = batch.last
+        return Border(last, self.rank, self, count)
+
+    def is_like(self, other: WaitingRun) -> bool:
+        """Whether the other run is in memory and has been merged as often."""
+        return not other.behind and other.level == self.level
+
+    def compact(self) -> None:
+        """Copy the rows where most of the memory that was made for them holds rows that have passed."""
+        if 4 * self.waiting < self.copied and len(self.parts) == 1:
+            self.parts[0] = self.parts[0].copy(self.nbytes)
+            self.copied = self.waiting
+
+    def check_invariants(self) -> None:
+        for part in self.parts:
+            # What waits is in order, and none of it empty.
+            assert len(part.times) == part.rows.num_rows > 0
+            assert not (part.times[1:] < part.times[:-1]).any()
+            assert (part.first, part.last) == (part.times[0], part.times[-1])
+        firsts = [part.first for part in self.parts] + [batch.first for batch in self.behind]
+        lasts = [part.last for part in self.parts] + [batch.last for batch in self.behind]
+        assert all(last <= first for last, first in zip(lasts, firsts[1:], strict=False))
+        # What is on disk comes after what is in memory, and there is some of that.
+        assert self.parts or not len(self.queue)
+        assert len(self.behind) == len(self.queue)
+        # The rows and the bytes that wait are those that are there.
+        assert self.nbytes == sum(part.nbytes for part in self.parts)
+        in_memory = sum(len(part.times) for part in self.parts)
+        assert self.waiting == in_memory + sum(each.rows for each in self.behind)
+
+    def _load(self) -> None:
+        """Bring the first batch on disk back."""
+        rows, batch = self.queue.popleft(), self.behind.popleft()
+        columns = rows.num_columns - 1
+        part = Part.of(rows.select(list(range(columns))), rows.column(columns).to_numpy(), batch.born)
+        self.parts.append(part)
+        self.nbytes += part.nbytes
+
+
+@dataclass(frozen=True)
+class Border:
+    """Rows up to (time, rank) may pass; of `cut_run`, exactly its first `cut_count`."""
+
+    time: Time
+    rank: Rank
+    cut_run: WaitingRun | None = None
+    cut_count: int = 0
+
+    @property
+    def place(self) -> tuple[Time, Rank]:
+        return (self.time, self.rank)
+
+    def count(self, rank: Rank, part: Part) -> int:
+        """How many rows of another run's part may pass."""
+        if rank <= self.rank:
+            return len(part.times) if part.last <= self.time else int(part.times.searchsorted(self.time, "right"))
+        return len(part.times) if part.last < self.time else int(part.times.searchsorted(self.time, "left"))

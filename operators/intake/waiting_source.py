@@ -1,0 +1,143 @@
+"""What waits at a ScaleGate of one source, in order or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+import numpy as np
+import pyarrow as pa
+
+from operators.intake.promise import Promise
+from operators.intake.waiting_run import LAST, Border, Part, Rank, SourceName, WaitingRun
+from operators.values.takeable_types import take_rows
+from topology.event_time import Times
+from topology.messages import Time
+from topology.spill import SpillQueue
+
+MEMORY = 64 * 1024 * 1024
+"""Bytes of a source's waiting rows that stay in memory; the rest is on disk."""
+
+RUNS_MERGED = 8
+"""So many neighbouring runs that have been merged equally often are merged into one."""
+
+PIECES = 64
+"""A run goes to disk in at least so many pieces, of which the first stays in memory."""
+
+
+@dataclass
+class WaitingSource:
+    """One physical source: its rows that wait, and what it has promised.
+
+    A source in order has one run. One that may be out of order has a run for each sequence of batches that ascends;
+    each run's offsets follow those of the run before it, so rows of equal time are in order if runs are taken in order.
+    Runs are merged as in a log-structured tree, so there are few of them and a row is copied few times.
+
+    joined: what had passed when the source became known; its rows before that are late because it came too late.
+    """
+
+    name: SourceName
+    spill_directory: str | None = None
+    joined: tuple[Time, SourceName] | None = None
+    frontier: Time | None = None
+    ended: bool = False
+    idle: bool = False
+    promise: Promise | None = None
+    runs: list[WaitingRun] = field(default_factory=list)
+    _numbers: int = 0
+    _border: Border | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Rows that wait."""
+        return sum(run.waiting for run in self.runs)
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of rows that wait on disk."""
+        return sum(run.queue.disk_bytes for run in self.runs)
+
+    @property
+    def border(self) -> Border | None:
+        """The earliest place at which the source could still deliver; None if nobody knows."""
+        if self._border is None and self.frontier is not None:
+            self._border = Border(self.frontier, Rank(self.name, LAST))
+        return self._border
+
+    def append(self, part: Part) -> None:
+        """Add rows that are not earlier than any before."""
+        if not self.runs:
+            self.runs.append(self._new_run())
+        self.runs[0].append(part, MEMORY)
+
+    def insert(self, rows: pa.RecordBatch, times: Times, born: float) -> None:
+        """Add rows in any order of time; their offsets follow those of all rows before."""
+        in_order = not np.any(times[1:] < times[:-1])
+        if not in_order:
+            order = np.argsort(times, kind="stable")
+            rows, times = take_rows(rows, order), times[order]
+        part = Part.of(rows, times, born)
+        self.runs = [run for run in self.runs if run.parts]
+        last = self.runs[-1] if self.runs else None
+        if last is None or last.behind or part.first < last.parts[-1].last:
+            last = self._new_run()
+            last.copied = 0 if in_order else len(times)
+            self.runs.append(last)
+        last.append(part, last.nbytes + part.nbytes)
+        self._tidy()
+
+    def advance(self, time: Time) -> None:
+        """The source will send nothing earlier than `time` that is not late."""
+        if self.frontier is None or time > self.frontier:
+            self.frontier = time
+            self._border = None
+
+    def close(self) -> None:
+        """Forget what waits, and give its disk space back."""
+        for run in self.runs:
+            run.queue.close()
+
+    def check_invariants(self) -> None:
+        for run in self.runs:
+            run.check_invariants()
+        # Runs are in order of their offsets; a source in order has one.
+        numbers = [run.rank.number for run in self.runs]
+        assert numbers == sorted(set(numbers))
+        assert self.promise is not None or len(self.runs) <= 1
+
+    def _new_run(self, first: WaitingRun | None = None) -> WaitingRun:
+        """An empty run behind all others, or in place of those that begin with `first`."""
+        if first is not None:
+            return WaitingRun(first.rank, SpillQueue(memory=0, directory=self.spill_directory), level=first.level + 1)
+        self._numbers += 1
+        return WaitingRun(Rank(self.name, self._numbers), SpillQueue(memory=0, directory=self.spill_directory))
+
+    def _tidy(self) -> None:
+        """Keep runs few, and their memory bounded."""
+        for run in self.runs:
+            run.compact()
+        in_memory = list(takewhile(lambda run: not run.behind, reversed(self.runs)))
+        if sum(run.nbytes for run in in_memory) > MEMORY // 2:
+            self._merge(in_memory[::-1], to_disk=True)
+            return
+        while len(alike := list(takewhile(self.runs[-1].is_like, reversed(self.runs)))) >= RUNS_MERGED:
+            self._merge(alike[::-1])
+
+    def _merge(self, newest: list[WaitingRun], to_disk: bool = False) -> None:
+        """Replace the last runs by one."""
+        merged = self._new_run(newest[0])
+        parts = [part for run in newest for part in run.parts]
+        times = np.concatenate([part.times for part in parts])
+        order = np.argsort(times, kind="stable")  # of equal times the earlier run's come first
+        rows = take_rows(pa.concat_batches([part.rows for part in parts]), order)
+        whole = Part.of(rows, times[order], min(part.born for part in parts))
+        if to_disk:
+            step = -(-len(order) // PIECES)
+            for at in range(0, len(order), step):
+                piece = Part.of(rows.slice(at, step), whole.times[at : at + step], whole.born)
+                # the first waits here and the second in the queue: neither may keep the memory of all
+                merged.append(piece.copy() if at <= step else piece, 0)
+        else:
+            merged.append(whole, whole.nbytes)
+            merged.copied = len(order)
+        self.runs[-len(newest) :] = [merged]

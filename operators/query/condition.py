@@ -1,0 +1,310 @@
+"""The normal form of a join condition: alternatives that are searched for by intervals, and what is checked besides.
+
+A condition becomes a `Condition`: a disjunction of `Predicate`s (`query.predicate`), none of which finds a pair
+that one before it has found. Each is a conjunction whose parts go where they are cheapest:
+
+- a comparison of a left with a right column, linear in each, becomes an interval of keys: a dimension;
+- a condition on one stream alone is evaluated once per row: a filter;
+- the rest is evaluated on the pairs that the dimensions find: the residual.
+
+NOT is pushed down to the comparisons, which is exact in three-valued logic. OR becomes alternatives, each with a search
+of its own, unless an equality or a band beside it finds few pairs already, or some alternative has nothing to search
+by, or there would be too many: then it is part of the residual.
+
+    R.a = S.a AND (R.x < S.x OR R.y < S.y)      one search by a, and the OR on what it finds
+    R.x < S.x AND (R.a = S.a OR R.b = S.b)      two: x and a; x and b, without the pairs of which R.a = S.a is true
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from decimal import Decimal
+from functools import reduce
+
+from operators.query.constant_arithmetic import negative
+from operators.query.errors import PredicateError
+from operators.query.expressions import (
+    Absolute,
+    Alias,
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Column,
+    Compare,
+    ComparisonOperator,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Negate,
+    Not,
+    Or,
+)
+from operators.query.predicate import (
+    ALL_ROWS,
+    LEFT,
+    RIGHT,
+    Comparison,
+    ComparisonReader,
+    NotAnIntervalError,
+    Predicate,
+    dimensions_of,
+)
+
+MOST_BRANCHES = 8
+"""Alternatives that are searched for one by one."""
+
+_NEGATED: dict[ComparisonOperator, ComparisonOperator] = {
+    "<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "=",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A disjunction of predicates without common pairs, and the condition that it stands for."""
+
+    left: str
+    right: str
+    branches: tuple[Predicate, ...]
+    written: Expression = field(compare=False)
+
+    def columns(self, side: int) -> list[str]:
+        """The columns of a side that it needs, each once, in the order of the text."""
+        role = (self.left, self.right)[side]
+        return list(dict.fromkeys(column.name for column in columns_in(self.written) if column.stream == role))
+
+    def among(self, filters: tuple[Expression | None, Expression | None]) -> Condition:
+        """The same for the rows of each side that satisfy a condition of their own."""
+        branches = []
+        for branch in self.branches:
+            left, right = (
+                one if other is None else other if one is None else And(one, other)
+                for one, other in zip(branch.filters, filters, strict=True)
+            )
+            branches.append(replace(branch, filters=(left, right)))
+        return replace(self, branches=tuple(branches))
+
+    def equal_columns(self, side: int) -> tuple[str, ...]:
+        """The columns of a side in the top-level equalities of two plain columns, as written: the key of its rows."""
+        roles, found = (self.left, self.right), []
+        for part in conjuncts(self.written):
+            match part:
+                case Compare("=", Column() as one, Column() as other) if {one.stream, other.stream} == {*roles}:
+                    found.append(one.name if one.stream == roles[side] else other.name)
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return " OR ".join(f"({branch})" if len(self.branches) > 1 else str(branch) for branch in self.branches)
+
+
+def normalise(condition: Expression, left: str, right: str) -> Condition:
+    """The normal form of ``condition`` between the streams (or roles) ``left`` and ``right``."""
+    if left == right:
+        raise PredicateError(
+            f"both sides of the join are called {left!r}: give the roles different names, "
+            f"such as {left}1 and {left}2"
+        )
+    reader = _Reader(left, right)
+    if not isinstance(condition, Expression):
+        raise PredicateError(f"{condition!r} is not a condition: write {reader.comparisons.example}")
+    alternatives = reader.expand(list(conjuncts(reader.without_not(condition))))
+    branches: list[Predicate] = []
+    for number, parts in enumerate(alternatives):
+        own = {id(part) for part in parts}
+        before = [[part for part in other if id(part) not in own] for other in alternatives[:number]]
+        branches.append(reader.predicate(parts, tuple(conjunction(other) for other in before if other)))
+    return Condition(left, right, tuple(branches), condition)
+
+
+def columns_in(expression: Expression) -> Iterator[Column]:
+    """Every mention of a column, in the order of the text."""
+    if isinstance(expression, Column):
+        yield expression
+    for child in children(expression):
+        yield from columns_in(child)
+
+
+def children(expression: Expression) -> Iterator[Expression]:
+    """The expressions that an expression is made of."""
+    for each in fields(expression):
+        value = getattr(expression, each.name)
+        yield from (one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Expression))
+
+
+def conjunction(parts: Sequence[Expression]) -> Expression:
+    """All of some conditions, of which there is one."""
+    return reduce(And, parts)
+
+
+def sides_of(expression: Expression, roles: tuple[str, str]) -> set[int]:
+    """The sides whose columns it mentions."""
+    return {roles.index(column.stream) for column in columns_in(expression) if column.stream in roles}
+
+
+def by_side(condition: Expression, roles: tuple[str, str]) -> tuple[Expression | None, Expression | None]:
+    """The conditions of a conjunction, each of one stream alone, for each side; None where there is none."""
+    found: tuple[list[Expression], list[Expression]] = ([], [])
+    for part in conjuncts(_Reader(*roles).without_not(condition)):
+        sides = sides_of(part, roles)
+        if len(sides) != 1:
+            raise PredicateError(
+                f"where: `{part!r}` is not about one stream alone: write it in the condition of the join (on)"
+            )
+        found[sides.pop()].append(part)
+    left, right = (conjunction(each) if each else None for each in found)
+    return left, right
+
+
+class _Reader:
+    """Takes one condition apart."""
+
+    def __init__(self, left: str, right: str) -> None:
+        self.roles = (left, right)
+        self.comparisons = ComparisonReader(left, right)
+
+    def without_not(self, condition: Expression, negated: bool = False) -> Expression:
+        """The condition, checked, with NOT before nothing but what cannot be turned round."""
+        match condition:
+            case Not(operand):
+                return self.without_not(operand, not negated)
+            case In(left, right) if not negated:
+                self.without_not(left), self.without_not(right)
+                return condition
+            case And(left, right) | Or(left, right):
+                joined = Or if isinstance(condition, And) == negated else And
+                return joined(self.without_not(left, negated), self.without_not(right, negated))
+            case Between(operand, low, high):
+                self.check_values(operand, low, high)
+                if negated:
+                    return Or(Compare("<", operand, low), Compare(">", operand, high))
+                try:
+                    self.comparisons.read(condition)
+                except NotAnIntervalError:  # of its two halves one may be
+                    return And(Compare(">=", operand, low), Compare("<=", operand, high))
+                return condition
+            case Compare(operator, left, right):
+                self.check_values(left, right)
+                found = Compare(_NEGATED[operator] if negated else operator, left, right)
+                return self.two_ranges(found)
+            case IsNull(operand):
+                self.check_values(operand)
+            case Call(arguments=arguments):
+                self.check_values(*arguments)
+            case Column():  # a column of booleans
+                self.check_values(condition)
+                return Compare("=", condition, Constant(not negated))
+            case Constant(bool()):
+                return Constant(condition.value != negated)
+            case _:
+                raise PredicateError(f"`{condition!r}` is not a condition: write {self.comparisons.example}")
+        return Not(condition) if negated else condition
+
+    def two_ranges(self, comparison: Compare) -> Expression:
+        """``abs(x) > c`` as one range or the other; other comparisons as they are."""
+        operator, left, right = comparison.operator, comparison.left, comparison.right
+        if isinstance(right, Absolute) and not isinstance(left, Absolute):
+            mirrored: dict[str, ComparisonOperator] = {"<": ">", "<=": ">="}
+            operator, left, right = mirrored.get(operator, operator), right, left
+        if operator not in (">", ">=") or not isinstance(left, Absolute) or not isinstance(right, Constant):
+            return comparison
+        if isinstance(right.value, bool) or not isinstance(right.value, (int, float, Decimal, timedelta)):
+            return comparison
+        below: ComparisonOperator = "<" if operator == ">" else "<="
+        return Or(Compare(operator, left.operand, right), Compare(below, left.operand, Constant(negative(right.value))))
+
+    def check_values(self, *terms: Expression) -> None:
+        """Refuse a condition where a value is expected, and columns of unknown streams."""
+        for term in terms:
+            match term:
+                case Column(stream):
+                    self.comparisons.side(term, stream)
+                case Constant() | Negate() | Arithmetic() | Absolute():
+                    self.check_values(*children(term))
+                case Alias():
+                    raise PredicateError(f"`{term!r}`: a name belongs in the select list, not in a condition")
+                case _:
+                    raise PredicateError(
+                        f"`{term!r}` is a condition where a value is expected: join conditions with AND (&)"
+                    )
+
+    def expand(self, parts: list[Expression]) -> list[list[Expression]]:
+        """The alternatives of a conjunction, each a conjunction; an OR that is left in one is for the residual."""
+        choices = [part for part in parts if isinstance(part, Or) and len(sides_of(part, self.roles)) == 2]
+        if not choices or self.is_selective(parts):
+            return [parts]
+        for choice in choices:
+            alternatives = [list(conjuncts(each)) for each in _disjuncts(choice)]
+            if not all(any(self.is_searchable(part) for part in each) for each in alternatives):
+                continue
+            others = [part for part in parts if part is not choice]
+            found = [one for each in alternatives for one in self.expand([*others, *each])]
+            if len(found) <= MOST_BRANCHES:
+                return found
+        return [parts]
+
+    def is_selective(self, parts: list[Expression]) -> bool:
+        """Whether an equality or a band between the streams is among them."""
+        comparisons: list[Comparison] = []
+        for part in parts:
+            with suppress(NotAnIntervalError):
+                comparisons += self.comparisons.read(part)
+        return any(dimension.is_bounded for dimension in dimensions_of(comparisons))
+
+    def is_searchable(self, part: Expression) -> bool:
+        """Whether it narrows a search: by an interval, by the rows of one side, or in each of its alternatives."""
+        if isinstance(part, Or) and len(sides_of(part, self.roles)) == 2:
+            return all(any(self.is_searchable(one) for one in conjuncts(each)) for each in _disjuncts(part))
+        if len(sides_of(part, self.roles)) == 1:
+            return True
+        try:
+            return bool(self.comparisons.read(part))
+        except NotAnIntervalError:
+            return False
+
+    def predicate(self, parts: list[Expression], excluded: tuple[Expression, ...]) -> Predicate:
+        comparisons: list[Comparison] = []
+        alone: tuple[list[Expression], list[Expression]] = ([], [])
+        rest: list[Expression] = []
+        for part in parts:
+            sides = sides_of(part, self.roles)
+            if isinstance(part, Constant):
+                if not part.value:
+                    raise PredicateError("the condition is never true: write one that some pair satisfies")
+            elif not sides:
+                raise PredicateError(f"`{part!r}` names no column: write {self.comparisons.example}")
+            elif len(sides) == 1:
+                alone[sides.pop()].append(part)
+            else:
+                try:
+                    comparisons += self.comparisons.read(part)
+                except NotAnIntervalError:
+                    rest.append(part)
+        left, right = (conjunction(each) if each else None for each in (alone[LEFT], alone[RIGHT]))
+        return Predicate(
+            *self.roles,
+            dimensions_of(comparisons) or (ALL_ROWS,),
+            (left, right),
+            conjunction(rest) if rest else None,
+            excluded,
+        )
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The parts of a conjunction."""
+    if isinstance(condition, And):
+        yield from conjuncts(condition.left)
+        yield from conjuncts(condition.right)
+    else:
+        yield condition
+
+
+def _disjuncts(condition: Expression) -> Iterator[Expression]:
+    if isinstance(condition, Or):
+        yield from _disjuncts(condition.left)
+        yield from _disjuncts(condition.right)
+    else:
+        yield condition

@@ -1,0 +1,42 @@
+"""Kinds of joins: what comes out besides, or instead of, the pairs (docs/semantics.md, Kinds)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from operators.query.errors import JoinError
+
+
+class Kind(StrEnum):
+    """A kind of join; equal to its name, which is how users write it."""
+
+    INNER = "inner"  # every pair
+    LEFT = "left"  # every pair, and every unmatched row of the left, with nulls for the right
+    RIGHT = "right"  # every pair, and every unmatched row of the right, with nulls for the left
+    FULL = "full"  # every pair, and every unmatched row of either side
+    SEMI = "semi"  # every left row that has a pair, once
+    ANTI = "anti"  # every unmatched left row
+    COUNT = "count"  # for every row the number of pairs that belong to it
+
+    @property
+    def unmatched(self) -> tuple[bool, bool]:
+        """Whether unmatched rows of the left, of the right side come out."""
+        return self in (Kind.LEFT, Kind.FULL, Kind.ANTI), self in (Kind.RIGHT, Kind.FULL)
+
+    @property
+    def remembered(self) -> tuple[bool, bool]:
+        """Whether it matters if a row of the left, of the right side has had a pair before."""
+        return self.unmatched[0] or self is Kind.SEMI, self.unmatched[1]
+
+    @property
+    def shows_right(self) -> bool:
+        """Whether results have columns of the right side."""
+        return self not in (Kind.SEMI, Kind.ANTI)
+
+
+def kind_of(value: object) -> Kind:
+    """Check what a user gave."""
+    for kind in Kind:
+        if value == kind:
+            return kind
+    raise JoinError(f"kind must be one of {', '.join(repr(kind.value) for kind in Kind)}, not {value!r}")

@@ -1,0 +1,71 @@
+"""How far results are ordered: a choice of the user, from "strict" to "none". The multiset never changes.
+
+A result belongs to its later row. Let `seq` be the later row's number in the total order (design, section 3).
+
+- "strict":  by `seq`, then by the earlier row's (in a self-join, of the two directions of a pair the one with the later
+             row on the left first). SplitJoin's strict inner order.
+- "outer":   by `seq`; the results of one row come in any order. The paper's outer order.
+- EveryK(k): results whose `seq` lie in different groups [0, k), [k, 2k), ... come in the order of the groups; inside a
+             group in any order. The paper's punctuation after every k tuples. EveryK(1) promises what "outer" does.
+- "none":    any order; the paper's punctuation switched off.
+
+The weaker the promise, the less an element that is ahead waits for one that is behind. Paper: "SplitJoin: A Scalable,
+Low-latency Stream Join Architecture with Adjustable Ordering Precision", section 5.1. There a core lowers the precision
+by punctuating less often; here punctuation stays as it is, since it also bounds memory and says how far a reader has
+got, and whoever merges waits for less of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from operators.query.errors import JoinError
+
+NEVER_REACHED = int(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True)
+class EveryK:
+    """Groups of `k` consecutive sequence numbers come in order; inside a group, any order."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
+            raise JoinError(f"EveryK: k must be a whole number of 1 or more, not {self.k!r}")
+
+    def __str__(self) -> str:
+        return f"every {self.k:,}"
+
+
+Ordering: TypeAlias = Literal["strict", "outer", "none"] | EveryK
+
+
+def ordering_of(value: Ordering | int) -> Ordering:
+    """Check what a user gave; a whole number k means EveryK(k)."""
+    if isinstance(value, EveryK):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return EveryK(value)
+    if value == "strict" or value == "outer" or value == "none":
+        return value
+    raise JoinError(f"ordering must be 'strict', 'outer', 'none' or a whole number k of 1 or more, not {value!r}")
+
+
+def is_aligned(ordering: Ordering) -> bool:
+    """Whether nothing may be sent before every element has answered."""
+    return ordering in ("strict", "outer")
+
+
+def open_until(ordering: Ordering, complete: int) -> int:
+    """The last sequence number whose results may be sent as they are found, when all up to `complete` have been sent.
+
+    Let complete be 6. Strict and outer: 6, so all elements must have answered row 7 before a result of it is sent.
+    EveryK(5): 9, for row 7 is of the group 5 to 9. None: there is no last one.
+    """
+    if isinstance(ordering, EveryK):
+        return ((complete + 1) // ordering.k + 1) * ordering.k - 1
+    return NEVER_REACHED if ordering == "none" else complete

@@ -1,0 +1,322 @@
+"""One alternative of a join condition: what flows from an expression tree to `values.bounds`.
+
+A `Predicate` is a conjunction. Its `Dimension`s pair one left column with one right column; for a row of either side a
+dimension stands for one interval of the other side's keys. That works because every comparison admitted to one is
+monotone in each column: a column occurs once, passes through additions and multiplications by constants, each of which
+rounds monotonically, and so the keys that satisfy a comparison with a given row are a half-line. What would break this
+(products of columns, two columns of one stream, functions) is a `NotAnIntervalError`: `query.condition` puts it
+among the conditions that are evaluated on the pairs that the dimensions find.
+
+The order of the written operations is kept step by step, since float arithmetic is "as written":
+``(R.a + 0.1) + 0.2`` is not ``R.a + 0.3``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from typing import Literal as Choice
+
+from operators.query.constant_arithmetic import computed, negative
+from operators.query.errors import PredicateError
+from operators.query.expressions import (
+    Absolute,
+    Arithmetic,
+    Between,
+    Column,
+    Compare,
+    ComparisonOperator,
+    Constant,
+    Expression,
+    Negate,
+)
+
+LEFT, RIGHT = 0, 1
+
+ConstantValue = int | float | timedelta | Decimal
+
+MIRRORED: dict[ComparisonOperator, ComparisonOperator] = {
+    "<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=",
+}  # fmt: skip
+
+
+class NotAnIntervalError(PredicateError):
+    """A comparison that is right, but whose matches are no interval of one column."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One written operation on a running value x.
+
+    ``x + c``, ``x - c``, ``c - x`` ("from"), ``x * c``, ``x / c`` or ``-x`` ("negate", whose
+    constant is unused).
+    """
+
+    operator: Choice["+", "-", "from", "*", "/", "negate"]
+    constant: ConstantValue = 0
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A column of one side followed by the operations written on it, innermost first."""
+
+    side: int
+    column: str
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Combined:
+    """``first + second`` or ``first - second``, chains of the two sides, then further steps."""
+
+    operator: Choice["+", "-"]
+    first: Chain
+    second: Chain
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``chain of the left column OP chain of the right column``, or ``combined OP constant``.
+
+    expression: what it was read from, to be evaluated where keys alone do not decide.
+    """
+
+    operator: ComparisonOperator
+    subject: Chain | Combined
+    object: Chain | ConstantValue
+    written: str
+    expression: Expression | None = field(default=None, compare=False, repr=False)
+
+
+Made = Choice["", "constant", "ordinal"]
+"""What a dimension's keys are: of columns (""), the same for all rows, or a row's number among those of its key."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """All comparisons between one left and one right column (or a single ``!=``: negated), or one that is made."""
+
+    left: str
+    right: str
+    comparisons: tuple[Comparison, ...]
+    negated: bool = False
+    made: Made = ""
+
+    def column(self, side: int) -> str:
+        return self.right if side == RIGHT else self.left
+
+    @property
+    def expressions(self) -> list[Expression]:
+        """What its comparisons were read from, each once."""
+        read = {id(one.expression): one.expression for one in self.comparisons}
+        return [expression for expression in read.values() if expression is not None]
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it asks for one value of the other side's key."""
+        return self.made != "ordinal" and all(one.operator == "=" for one in self.comparisons)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it bounds the other side's key from both sides: an equality or a band."""
+        operators = {one.operator for one in self.comparisons}
+        return not self.made and ("=" in operators or bool(operators & {"<", "<="} and operators & {">", ">="}))
+
+    def __str__(self) -> str:
+        if self.made:
+            return {"constant": "all rows", "ordinal": "the last rows of each key"}[self.made]
+        return " AND ".join(dict.fromkeys(one.written for one in self.comparisons))
+
+
+ALL_ROWS = Dimension("", "", (), made="constant")
+LAST_OF_EACH_KEY = Dimension("", "", (), made="ordinal")
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A conjunction between the roles ``left`` and ``right``.
+
+    dimensions: what elements look for; there is at least one.
+    filters:    for each side what its rows must satisfy alone, or None.
+    residual:   what a pair must satisfy besides, or None.
+    excluded:   conditions of alternatives that have found a pair already if they are true of it.
+    """
+
+    left: str
+    right: str
+    dimensions: tuple[Dimension, ...]
+    filters: tuple[Expression | None, Expression | None] = field(default=(None, None), compare=False)
+    residual: Expression | None = field(default=None, compare=False)
+    excluded: tuple[Expression, ...] = field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        parts: list[object] = [dimension for dimension in self.dimensions if not dimension.made]
+        parts += [one for one in (*self.filters, self.residual) if one is not None]
+        return " AND ".join(str(part) for part in parts) or "TRUE"
+
+
+def dimensions_of(comparisons: list[Comparison]) -> tuple[Dimension, ...]:
+    """Comparisons of the same two columns together, each ``!=`` for itself."""
+    grouped: dict[object, list[Comparison]] = {}
+    for number, comparison in enumerate(comparisons):
+        alone = number if comparison.operator == "!=" else None
+        grouped.setdefault((*_columns(comparison), alone), []).append(comparison)
+    return tuple(
+        Dimension(*_columns(group[0]), tuple(group), group[0].operator == "!=")
+        for group in grouped.values()
+    )
+
+
+def _columns(comparison: Comparison) -> tuple[str, str]:
+    subject, other = comparison.subject, comparison.object
+    chains = [subject.first, subject.second] if isinstance(subject, Combined) else [subject, other]
+    named = {chain.side: chain.column for chain in chains if isinstance(chain, Chain)}
+    return named[LEFT], named[RIGHT]
+
+
+class ComparisonReader:
+    """Reads comparisons, with the two role names at hand for sides and messages."""
+
+    def __init__(self, left: str, right: str) -> None:
+        self.roles = (left, right)
+        self.example = f"a comparison such as {left}.a < {right}.b"
+
+    def read(self, part: Expression) -> list[Comparison]:
+        """The half-lines of a comparison; raises `NotAnIntervalError` where it has none."""
+        match part:
+            case Compare(operator, left, right):
+                found = self.compare(operator, left, right, repr(part))
+            case Between(operand, low, high):
+                found = self.compare(">=", operand, low, repr(part)) + self.compare("<=", operand, high, repr(part))
+            case _:
+                raise NotAnIntervalError(f"`{part!r}` is no comparison")
+        return [replace(one, expression=part) for one in found]
+
+    def compare(
+        self, operator: ComparisonOperator, left: Expression, right: Expression, written: str
+    ) -> list[Comparison]:
+        if isinstance(right, Absolute):
+            operator, left, right = MIRRORED[operator], right, left
+        if isinstance(left, Absolute):
+            return self.band(operator, left, right, written)
+        subject, other = self.linear(left), self.linear(right)
+        if _columns_in(subject) < _columns_in(other):
+            operator, subject, other = MIRRORED[operator], other, subject
+        match subject, other:
+            case Chain(), Chain():
+                if subject.side == other.side:
+                    raise self.twice(subject, other, written)
+                if subject.side == RIGHT:
+                    operator, subject, other = MIRRORED[operator], other, subject
+                return [Comparison(operator, subject, other, written)]
+            case Combined(), Chain() | Combined():
+                chains = [subject.first, subject.second]
+                again = other.first if isinstance(other, Combined) else other
+                raise self.twice(next(c for c in chains if c.side == again.side), again, written)
+            case Combined(), int() | float() | timedelta() | Decimal():
+                return [Comparison(operator, subject, other, written)]
+        raise NotAnIntervalError(f"`{written}` does not compare a column of each stream: write {self.example}")
+
+    def band(
+        self, operator: ComparisonOperator, left: Absolute, right: Expression, written: str
+    ) -> list[Comparison]:
+        if operator not in ("<", "<="):
+            raise NotAnIntervalError(f"`{written}`: its matches lie in two separate ranges")
+        subject, bound = self.linear(left.operand), self.linear(right)
+        if not isinstance(subject, Combined) or isinstance(bound, (Chain, Combined)):
+            raise NotAnIntervalError(f"`{written}` is no band: write abs({self.roles[0]}.a - {self.roles[1]}.b) <= c")
+        return [
+            Comparison(operator, subject, bound, written),
+            Comparison(MIRRORED[operator], subject, negative(bound), written),
+        ]
+
+    def linear(self, term: Expression) -> Chain | Combined | ConstantValue:
+        match term:
+            case Constant(value):
+                if not isinstance(value, (int, float, timedelta, Decimal)):
+                    raise NotAnIntervalError(f"`{term!r}` is no number")
+                return value
+            case Column(stream, name):
+                return Chain(self.side(term, stream), name)
+            case Negate(operand):
+                negated = self.linear(operand)
+                if isinstance(negated, (Chain, Combined)):
+                    return _then(negated, Step("negate"))
+                constant: ConstantValue = negative(negated)
+                return constant
+            case Arithmetic():
+                return self.arithmetic(term)
+        raise NotAnIntervalError(f"`{term!r}` is not linear")
+
+    def arithmetic(self, term: Arithmetic) -> Chain | Combined | ConstantValue:
+        left, right = self.linear(term.left), self.linear(term.right)
+        operator = term.operator
+        if isinstance(left, (Chain, Combined)) and isinstance(right, (Chain, Combined)):
+            if operator in ("*", "/"):
+                raise NotAnIntervalError(f"`{term!r}` is not linear")
+            if isinstance(left, Chain) and isinstance(right, Chain) and left.side != right.side:
+                return Combined("+" if operator == "+" else "-", left, right)
+            first = left.first if isinstance(left, Combined) else left
+            for again in [right.first, right.second] if isinstance(right, Combined) else [right]:
+                if again.side == first.side:
+                    raise self.twice(first, again, repr(term))
+            assert isinstance(left, Combined)
+            raise self.twice(left.second, again, repr(term))
+        if isinstance(left, (Chain, Combined)):
+            assert not isinstance(right, (Chain, Combined))
+            self.check_factor(term, operator, right)
+            return _then(left, Step(operator, right))
+        if isinstance(right, (Chain, Combined)):
+            if operator == "/":
+                raise NotAnIntervalError(f"`{term!r}` is not linear: it divides by a column")
+            self.check_factor(term, operator, left)
+            return _then(right, Step("from" if operator == "-" else operator, left))
+        return self.fold(term, left, right)
+
+    def fold(self, term: Arithmetic, left: Any, right: Any) -> ConstantValue:
+        try:
+            value: ConstantValue = computed(term.operator, left, right)
+        except (TypeError, ZeroDivisionError, OverflowError) as error:
+            raise PredicateError(f"`{term!r}` cannot be computed: {error}") from error
+        if not isinstance(value, timedelta) and not math.isfinite(value):
+            raise PredicateError(f"`{term!r}` is not a finite number")
+        return value
+
+    def check_factor(self, term: Arithmetic, operator: str, constant: ConstantValue) -> None:
+        if operator == "*" and isinstance(constant, timedelta):
+            raise PredicateError(f"`{term!r}` multiplies a column by a length of time")
+        if operator in ("*", "/") and not constant:
+            reason = "its column has no effect" if operator == "*" else "it divides by zero"
+            raise PredicateError(f"`{term!r}`: {reason}; write a factor other than 0")
+
+    def side(self, column: Column, stream: str | None) -> int:
+        """Which side a column is of; a stream that is none of the two is an error."""
+        left, right = self.roles
+        if stream is None:
+            raise PredicateError(
+                f"`{column!r}` does not say which stream it belongs to: "
+                f"write {left}.{column.name} or {right}.{column.name}"
+            )
+        if stream not in self.roles:
+            raise PredicateError(
+                f"`{column!r}`: there is no stream {stream!r} in this join; "
+                f"its sides are {left!r} and {right!r}"
+            )
+        return RIGHT if stream == right else LEFT
+
+    def twice(self, first: Chain, second: Chain, written: str) -> NotAnIntervalError:
+        return NotAnIntervalError(f"`{written}` uses two columns of {self.roles[first.side]}")
+
+
+def _columns_in(value: Chain | Combined | ConstantValue) -> int:
+    return 2 if isinstance(value, Combined) else int(isinstance(value, Chain))
+
+
+def _then(value: Chain | Combined, step: Step) -> Chain | Combined:
+    if isinstance(value, Chain):
+        return Chain(value.side, value.column, (*value.steps, step))
+    return Combined(value.operator, value.first, value.second, (*value.steps, step))

@@ -1,0 +1,105 @@
+"""SQL text cut into sqlglot's tree, and where in the text each piece of the tree stands."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import sqlglot
+from sqlglot import exp, parser, tokens
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from operators.query.errors import QueryError, at_place
+
+_SYMBOLS = {
+    "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!=", "ADD": "+", "SUB": "-", "MUL": "*",
+    "DIV": "/", "AND": "AND", "OR": "OR", "NOT": "NOT", "BETWEEN": "BETWEEN", "IN": "IN",
+}  # fmt: skip
+_HINTS = {
+    ",": "conditions are joined with AND",
+    "&&": "write AND",
+    "=>": "write >=",
+    "WHERE": "a condition is written without WHERE",
+    "ON": "a condition is written without ON",
+}
+
+
+class InterlaceDialect(Dialect):
+    """Standard SQL in which names may also be quoted as in Spark, with backticks."""
+
+    class Tokenizer(tokens.Tokenizer):
+        """Cuts the text into words; both kinds of quotes make a name."""
+
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+
+    class Parser(parser.Parser):
+        """Knows few functions by itself, so that users may give theirs any name."""
+
+        FUNCTIONS: ClassVar = {name: parser.Parser.FUNCTIONS[name] for name in ("ABS", "COUNT")}
+        FUNCTION_PARSERS: ClassVar = {name: parser.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[tokens.TokenType, type[exp.Expression]]] = {}
+
+
+def parse_text(body: str, text: str, what: str) -> exp.Expression:
+    """The tree of ``body`` as sqlglot gives it; errors show ``text``, the whole of it."""
+    try:
+        trees = sqlglot.parse(body, dialect=InterlaceDialect)
+    except SqlglotError as error:
+        details = getattr(error, "errors", None) or [{}]
+        message, token = details[0].get("description") or str(error), str(details[0].get("highlight") or "")
+        missing = re.search(r"missing for <class '[\w.]*\.(\w+)'>", message)
+        if missing:  # sqlglot's own words name its classes
+            symbol = _SYMBOLS.get(missing[1].upper())
+            message = f"something is missing beside {symbol}" if symbol else f"{missing[1].upper()} is not complete"
+        elif message.startswith("Invalid expression"):
+            message = f"unexpected {token}" + (f": {_HINTS[token.upper()]}" if token.upper() in _HINTS else "")
+        elif message.startswith("Error tokenizing"):
+            message = "a quote is opened and never closed"
+        message = message.replace("Expecting", "expected")
+        line, column = details[0].get("line"), details[0].get("col")
+        offset = None
+        if line and column:
+            starts = [0, *(match.end() for match in re.finditer("\n", text))]
+            offset = min(starts[line - 1] + column - max(len(token), 1), len(text))
+        elif "quote" in message:
+            unclosed = re.search(r"[`'\"]", mask_quotes(text))
+            offset = None if unclosed is None else unclosed.start()
+        raise at_place(f"the text cannot be read: {message}", text, offset) from None
+    found = [tree for tree in trees if tree is not None]
+    if not found:
+        raise QueryError(f"the text is empty: write {what}")
+    if len(found) != 1 or isinstance(found[0], exp.Block):
+        raise QueryError(f"write {what}, and one only: {text!r}")
+    return found[0]
+
+
+def mask_quotes(text: str) -> str:
+    """``text`` with quoted parts and comments blanked out, so that words can be searched."""
+    quoted = r"'[^']*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/"
+    return re.sub(quoted, lambda match: " " * len(match.group()), text, flags=re.DOTALL)
+
+
+def place_of(node: exp.Expression) -> int | None:
+    """Where the node starts in the text: the first of its parts that knows its place."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    return min(starts, default=None)
+
+
+def error_at(text: str, node: exp.Expression, message: str) -> QueryError:
+    """The error for ``message``, with a caret below the place of ``node``."""
+    return at_place(message, text, place_of(node))
+
+
+def qualifier_of(node: exp.Column) -> str | None:
+    """What stands before a column's name: ``R`` of ``R.power``."""
+    return ".".join(part.name for part in node.parts[:-1]) or None
+
+
+def match_name(name: str, known: tuple[str, ...]) -> str | None:
+    """The known name that is meant: as written, else without regard to case if that is clear."""
+    if name in known:
+        return name
+    alike = [each for each in known if each.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None

@@ -1,0 +1,228 @@
+"""The collector: joins what the elements found into result rows, in the order that the user asked for.
+
+In: payload rows and limits from the router, matches from every element that answers probes. Each of them punctuates;
+what lies below the smallest punctuation is complete, and is sent in order. Where the ordering is strict or outer that
+is all, and an input that is ahead of the others is left waiting. Where it is weaker, the answers to rows of the group
+that is open go out as they come, as soon as the payload is there.
+Out: result rows, then the punctuation.
+
+What keys could not decide is decided here, on the pairs that they led to (`pair_check`); what a kind of join makes of
+pairs and rows is in `result_kinds`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from operators.intake.gate import SEQ
+from operators.query.kinds import Kind
+from operators.query.orderings import Ordering, is_aligned, open_until
+from operators.results.pair_filter import PairFilter, bind_filter
+from operators.results.probe_rows import ProbeRows, ProbeStep
+from operators.results.result_kinds import ExpiredRows, Results, result_maker
+from operators.results.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
+from operators.results.result_rows import ResultRows
+from operators.routing.element_rows import LEFT, RIGHT, SIDES, Limits, counts_of, matches_of, values_of
+from operators.routing.pair_check import PairCheck
+from operators.routing.payload_plan import EXPIRED, HIDDEN
+from operators.values.selection import Selection
+from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
+
+RESULT_ROWS = 1 << 18
+"""The most rows of one result batch."""
+
+
+@dataclass(frozen=True)
+class Collector(Bolt):
+    """Shows the selected columns of both sides.
+
+    checks:    for each alternative of the condition what its keys leave open.
+    answering: the elements that answer for each alternative.
+    """
+
+    selection: Selection
+    ordering: Ordering = "strict"
+    checks: tuple[PairCheck, ...] = ()
+    answering: tuple[tuple[str, ...], ...] = ()
+    router: str = "router"
+
+    @property
+    def note(self) -> str:
+        order = f"order: {self.ordering}"
+        return order if self.selection.kind is Kind.INNER else f"{self.selection.kind}, {order}"
+
+    def build(self, context: TaskContext) -> Task:
+        return CollectorTask(self, context.origins)
+
+
+class CollectorTask(Task):
+    """Holds the answers until they may be sent."""
+
+    def __init__(self, description: Collector, origins: tuple[Origin, ...]) -> None:
+        self._ordering: Ordering = description.ordering
+        # a row is counted when all have answered
+        self._aligned = is_aligned(description.ordering) or description.selection.kind is Kind.COUNT
+        self._router = next(origin.index for origin in origins if origin.component == description.router)
+        self._checks = _checks_by_origin(description, origins)
+        self._filters: dict[int, PairFilter | None] | None = None
+        self._bound: list[PairFilter] = []
+        self._reached = [-1] * len(origins)
+        self._complete = -1
+        self._waiting = (WaitingAnswers(), WaitingAnswers())
+        self._probes = (ProbeRows(), ProbeRows())
+        self._rows = ResultRows(description.selection)
+        self._results = result_maker(description.selection.kind)
+        self._limits: deque[Limits] = deque()
+        self._router_reached: deque[int] = deque()
+        self._emitted = 0
+
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        kind, _, name = batch.stream.partition(".")
+        if kind == "limits":
+            self._limits.append(Limits.from_batch(batch))
+        elif kind == "payload":
+            self._take_payload(SIDES.index(name), batch)
+        elif kind == "counts":
+            self._results.count(SIDES.index(name), batch.first, counts_of(batch))
+        elif kind == "expired":
+            positions, places = (values_of(batch.rows.column(each)) for each in ("position", "place"))
+            self._results.expire(SIDES.index(name), ExpiredRows(positions, places, batch.labels[0]))
+        else:
+            side = SIDES.index(name)
+            assert batch.first >= self._probes[side].first, "an element has punctuated before it had answered"
+            self._waiting[side].append(Answer(origin.index, batch.first, matches_of(batch)))
+            return self._emit_open()
+        return ()
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        self._reached[origin.index] = punctuation.seq
+        if origin.index == self._router:
+            self._router_reached.append(punctuation.seq)
+        yield from self._emit_open()
+        complete = min(self._reached)
+        if complete > self._complete:
+            yield from self._emit_complete(complete, punctuation.born)
+            yield Emit(Punctuation(complete, punctuation.born))
+            yield from self._emit_open()
+
+    def on_end(self) -> Iterable[Emit]:
+        return self._emit(self._results.end(), 0.0)
+
+    def blocked(self, origin: Origin) -> bool:
+        """An input waits while it is ahead and what it has said cannot be sent.
+
+        The router may run ahead where answers need not wait for each other, only for their payload: it is kept back by
+        the slowest element, whose inbox is bounded.
+        """
+        if self._reached[origin.index] <= self._complete:
+            return False
+        if self._aligned:
+            return True
+        return any(waiting.holds(origin.index) for waiting in self._waiting)
+
+    def metrics(self) -> Mapping[str, float]:
+        return {
+            "results": float(self._emitted),
+            "answered": float(self._complete + 1),
+            "payload_bytes": float(self._rows.nbytes + self._results.nbytes),
+            "checked_pairs": float(sum(check.tested for check in self._bound)),
+        }
+
+    def check_invariants(self) -> None:
+        # complete is what every input has reached
+        assert self._complete == min(self._reached)
+        for side in (LEFT, RIGHT):
+            # nothing waits that could have been sent
+            first = self._waiting[side].first
+            assert first is None or first >= self._probes[side].end(self._passing)
+        self._results.check_invariants()
+
+    @property
+    def _passing(self) -> int:
+        """The last sequence number whose results may be sent as they are found: the group is open, the payload here."""
+        if self._aligned:
+            return self._complete
+        return min(open_until(self._ordering, self._complete), self._reached[self._router])
+
+    def _take_payload(self, side: int, batch: Batch) -> None:
+        rows = batch.rows
+        if rows.num_rows:
+            seqs = values_of(rows.column(SEQ))
+            left, right = (values_of(rows.column(name)) if name in rows.schema.names else None for name in EXPIRED)
+            self._probes[side].append(ProbeStep(batch.first, seqs, batch.born, (left, right)))
+            hidden = rows.column(HIDDEN).to_numpy(zero_copy_only=False) if HIDDEN in rows.schema.names else None
+            self._results.arrive(side, seqs, hidden)
+        payload = rows.select([name for name in rows.schema.names if not name.startswith("#")])
+        self._rows.append(side, payload)
+        for check in self._bound:
+            check.take(side, payload)
+
+    def _emit_open(self) -> Iterator[Emit]:
+        """Send the answers that need not wait for other elements, as each came; their payload must be here."""
+        if self._aligned:
+            return
+        for side in (LEFT, RIGHT):
+            probes = self._probes[side]
+            for answer in self._waiting[side].take(probes.end(self._passing)):
+                answer = self._settled(side, answer)
+                if len(answer.matches.positions):
+                    yield from self._emit(self._results.pairs(*pairs_of(side, answer)), probes.born(answer.first))
+
+    def _emit_complete(self, complete: int, born: float) -> Iterator[Emit]:
+        """Send the results of the probe rows up to sequence number `complete`, but for those that have gone ahead."""
+        self._complete = complete
+        ordered = self._ordering == "strict"
+        taken, merged = [], []
+        for side in (LEFT, RIGHT):
+            end = self._probes[side].end(complete)
+            rows = self._probes[side].take(end)
+            answers = [self._settled(side, answer) for answer in self._waiting[side].take(end)]
+            taken.append(rows)
+            merged.append(merge_answers(answers, rows.first, end, ordered))
+        results = self._results.complete((taken[LEFT], taken[RIGHT]), (merged[LEFT], merged[RIGHT]), ordered)
+        yield from self._emit(results, born)
+        self._forget(complete)
+
+    def _settled(self, side: int, answer: Answer) -> Answer:
+        """The matches of an answer that are what the condition asks for, of which keys may not be able to tell all."""
+        check = self._filter(answer.origin)
+        if check is None or not len(answer.matches.positions):
+            return answer
+        return check.keep(side, answer)
+
+    def _filter(self, origin: int) -> PairFilter | None:
+        if self._filters is None:
+            schemas = self._rows.schemas
+            if schemas is None:  # one side has no rows, so there are no pairs
+                return None
+            bound = {id(check): bind_filter(check.predicate, schemas, self._rows) for check in self._checks.values()}
+            self._filters = {index: bound[id(check)] for index, check in self._checks.items()}
+            self._bound = [each for each in bound.values() if each is not None]
+        return self._filters.get(origin)
+
+    def _emit(self, results: Results, born: float) -> Iterator[Emit]:
+        for start in range(0, len(results), RESULT_ROWS):
+            rows = self._rows.of(results.part(start, start + RESULT_ROWS))
+            yield Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
+            self._emitted += rows.num_rows
+
+    def _forget(self, complete: int) -> None:
+        """Drop the payload that no later probe can meet: as the limits of the last complete step say."""
+        while self._router_reached and self._router_reached[0] <= complete:
+            self._router_reached.popleft()
+            limits = self._limits.popleft()
+            for side in (LEFT, RIGHT):
+                needed = self._results.needed_from(side)
+                dead = min(limits.live[side], self._probes[side].first)
+                self._rows.drop_before(side, dead if needed is None else min(dead, needed))
+
+
+def _checks_by_origin(description: Collector, origins: tuple[Origin, ...]) -> dict[int, PairCheck]:
+    return {
+        origin.index: check
+        for check, names in zip(description.checks, description.answering, strict=True)
+        for origin in origins
+        if origin.component in names
+    }

@@ -1,0 +1,100 @@
+"""Result rows from positions: the payload of both sides, and what is selected of it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from operators.query.expressions import Column, Expression
+from operators.query.kinds import Kind
+from operators.results.absent_side import evaluate_beside_nothing
+from operators.results.payload_store import PayloadStore
+from operators.results.result_kinds import Results
+from operators.results.text_settling import Texts
+from operators.routing.element_rows import LEFT, RIGHT, Int64
+from operators.values.evaluation import evaluate
+from operators.values.selection import Selection
+
+
+class ResultRows:
+    """Holds the payload of the rows that may still be part of a result."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._stores: list[PayloadStore | None] = [None, None]
+        # Of a side that has had no rows yet the columns that are named can be shown, as nulls; not those of a `*`.
+        self._shown = [selection.columns(side, pa.schema([])) for side in (LEFT, RIGHT)]
+        self._nullable = selection.kind is not Kind.INNER
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(store.nbytes for store in self._stores if store is not None)
+
+    @property
+    def schemas(self) -> tuple[pa.Schema, pa.Schema] | None:
+        """The payload's columns of each side; None as long as a side has had no rows."""
+        left, right = self._stores
+        return None if left is None or right is None else (left.schema, right.schema)
+
+    def append(self, side: int, payload: pa.RecordBatch) -> None:
+        """Add rows of a side at the next positions."""
+        store = self._stores[side]
+        if store is None:
+            store = self._stores[side] = PayloadStore(payload.schema)
+            self._shown[side] = self._selection.columns(side, payload.schema)
+        store.append(payload)
+
+    def drop_before(self, side: int, position: int) -> None:
+        """Forget the rows of a side below a position."""
+        store = self._stores[side]
+        if store is not None:
+            store.drop_before(position)
+
+    def taken(self, pairs: tuple[Int64, Int64], column: Column) -> pa.Array:
+        """The values of a column for pairs of left and right positions. Cost: O(pairs)."""
+        side = self._selection.roles.index(column.stream or "")
+        return self._store(side).take_column(column.name, pairs[side])
+
+    def texts(self, side: int, column: str) -> Texts:
+        """A column of strings or binary where it lies, until the next change. Cost: O(1)."""
+        return self._store(side).texts(column)
+
+    def _store(self, side: int) -> PayloadStore:
+        store = self._stores[side]
+        assert store is not None, "a pair has a row on either side"
+        return store
+
+    def of(self, results: Results) -> pa.RecordBatch:
+        """The rows to show. Cost: O(results) per column."""
+        columns: list[tuple[int, str, pa.Array]] = []
+        for side, positions in ((LEFT, results.left), (RIGHT, results.right)):
+            for each in self._shown[side]:
+                columns.append((each.place, each.name, self._column(side, each.column, positions)))
+        for item in self._selection.computed:
+            columns.append((item.place, item.name, self._computed(item.expression, results)))
+        counted = self._selection.counted
+        if counted is not None:
+            columns.append((counted.place, counted.name, pa.array(results.matches)))
+        columns.sort(key=lambda column: column[0])
+        if not columns:  # rows without a column are rows all the same
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(results.left), pa.struct([])))
+        return pa.record_batch([array for _, _, array in columns], names=[name for _, name, _ in columns])
+
+    def _computed(self, expression: Expression, results: Results) -> pa.Array:
+        positions = (results.left, results.right)
+
+        def column(wanted: Column) -> pa.Array:
+            side = self._selection.roles.index(wanted.stream or "")
+            return self._column(side, wanted.name, positions[side])
+
+        for role, store in zip(self._selection.roles, self._stores, strict=True):
+            if store is None:
+                return evaluate_beside_nothing(expression, column, role, len(results.left))
+        return evaluate(expression, column)
+
+    def _column(self, side: int, name: str, positions: Int64) -> pa.Array:
+        """A column of a side's rows, null where there is no row."""
+        store = self._stores[side]
+        if store is None:
+            return pa.nulls(len(positions))
+        return store.take_column(name, positions, nullable=self._nullable)

@@ -1,0 +1,117 @@
+"""Rows that wait to see whether they find a pair: what outer, semi and anti joins remember of a side."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes import Matches
+from indexes.columns import frozen
+from operators.results.match_marks import mark, mark_first, mark_first_pairs
+from operators.results.probe_rows import TakenRows
+from operators.routing.growing_array import GrowingArray
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+class MatchedRows:
+    """For the rows of one side, by position, whether a pair has been found, and their places in the total order.
+
+    Rows are kept until they have expired. Let rows 0 to 4 have come and 1 and 3 have pairs; at the next two rows of the
+    total order, with seq 7 and 8, the first live positions are 1 and 3:
+
+        position   0  1  2  3  4        at seq 7 row 0 has expired, without a pair: it comes out there
+        matched    .  x  .  x  .        at seq 8 rows 1 and 2: row 2 comes out; rows 3 and 4 wait
+    """
+
+    def __init__(self) -> None:
+        self._matched = GrowingArray(np.bool_)
+        self._seqs = GrowingArray(np.int64)
+
+    @property
+    def first(self) -> int:
+        """The position of the first row that has not expired."""
+        return self._matched.base
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self._matched.nbytes + self._seqs.nbytes
+
+    def append(self, seqs: Int64, hidden: Bool | None) -> None:
+        """Add rows at the next positions; hidden ones are never unmatched. Cost: O(rows)."""
+        self._matched.append(np.zeros(len(seqs), np.bool_) if hidden is None else hidden)
+        self._seqs.append(seqs)
+
+    def mark(self, positions: Int64) -> None:
+        """Pairs of these rows have been found; a row may be named often. Cost: O(positions)."""
+        mark(frozen(positions), self.first, self._matched.values)
+
+    def mark_later(self, rows: TakenRows, matches: Matches) -> None:
+        """The rows of this side that are complete, those that have matches. Cost: O(rows)."""
+        own = self._matched.values[rows.first - self.first :][: len(matches)]
+        own |= matches.counts() > 0
+
+    def mark_first(self, positions: Int64) -> Int64:
+        """As `mark`; returns the positions that had not been marked, each once, in the given order."""
+        found = np.empty(min(len(positions), len(self._matched)), np.int64)
+        return found[: mark_first(frozen(positions), self.first, self._matched.values, found)]
+
+    def mark_first_pairs(
+        self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]
+    ) -> Int64:
+        """Mark the left rows of all pairs of complete rows; return those that had not been, at their first pairs.
+
+        This is the left side. Cost: O(rows + matches).
+        """
+        left, right = matches
+        found = np.empty(len(self._matched), np.int64)
+        size = mark_first_pairs(
+            frozen(rows[0].seq), frozen(rows[1].seq), rows[0].first,
+            frozen(left.offsets), frozen(left.positions), frozen(right.offsets), frozen(right.positions),
+            self.first, self._matched.values, found,
+        )  # fmt: skip
+        return found[:size]
+
+    def expire(self, borders: Int64, places: Int64) -> tuple[Int64, Int64, Int64]:
+        """Forget the rows that have expired at one of the rows at `places`, and return those without a pair.
+
+        borders: for each place the first live position, ascending.
+        Returns their positions, their places, and their own sequence numbers. Cost: O(places + rows that expire).
+        """
+        end = int(borders[-1]) if len(borders) else self.first
+        rows = max(0, end - self.first)
+        positions = self.first + np.flatnonzero(~self._matched.values[:rows])
+        at = places[np.searchsorted(borders, positions, side="right")]
+        seqs = self._seqs.values[positions - self.first].copy()
+        self._matched.drop_before(end)
+        self._seqs.drop_before(end)
+        return positions, at, seqs
+
+    def expire_listed(self, positions: Int64, below: int) -> tuple[Bool, Int64]:
+        """As `expire`, for rows that expire one by one: which of them have no pair, and their sequence numbers.
+
+        below: all rows before this position have been listed. Cost: O(positions + rows forgotten).
+        """
+        at = positions - self.first
+        alone = ~self._matched.values[at]
+        seqs = self._seqs.values[at]
+        self._matched.values[at] = True  # should they be among those at the end, they have come out
+        self._matched.drop_before(below)
+        self._seqs.drop_before(below)
+        return alone, seqs
+
+    def expire_all(self) -> tuple[Int64, Int64]:
+        """Forget all rows and return those without a pair: positions and sequence numbers."""
+        positions = self.first + np.flatnonzero(~self._matched.values)
+        seqs = self._seqs.values[positions - self.first].copy()
+        end = self.first + len(self._matched)
+        self._matched.drop_before(end)
+        self._seqs.drop_before(end)
+        return positions, seqs
+
+    def check_invariants(self) -> None:
+        # a row is remembered as a whole
+        assert self._matched.base == self._seqs.base
+        assert len(self._matched) == len(self._seqs)

@@ -1,0 +1,31 @@
+"""What keys leave open: the conditions that are evaluated on candidate pairs, and the columns that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from operators.query.condition import columns_in
+from operators.query.predicate import Predicate
+from operators.values.dimension_keys import are_values_needed
+
+
+@dataclass(frozen=True)
+class PairCheck:
+    """The conditions of one alternative that its keys leave open."""
+
+    predicate: Predicate
+
+    def columns(self, side: int, schema: pa.Schema) -> list[str]:
+        """The columns of a side that it may need, given the side's schema."""
+        role = (self.predicate.left, self.predicate.right)[side]
+        names = [
+            dimension.column(side)
+            for dimension in self.predicate.dimensions
+            if not dimension.made and are_values_needed(schema.field(dimension.column(side)).type)
+        ]
+        residual = () if self.predicate.residual is None else (self.predicate.residual,)
+        for expression in (*residual, *self.predicate.excluded):
+            names += [column.name for column in columns_in(expression) if column.stream == role]
+        return list(dict.fromkeys(names))

@@ -1,0 +1,54 @@
+"""What the router sends to the collector besides positions: columns to show, to check, and when rows expire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from operators.intake.gate import SEQ
+from operators.query.expressions import Expression
+from operators.query.kinds import Kind
+from operators.routing.element_rows import Int64
+from operators.routing.pair_check import PairCheck
+from operators.values.evaluation import evaluate
+from operators.values.selection import Selection
+
+EXPIRED = ("#expired.left", "#expired.right")
+"""Rows of that side below this position have expired when the row that carries it arrives."""
+
+HIDDEN = "#hidden"
+"""Whether a row fails the join's `where`: it must not come out by itself."""
+
+
+@dataclass(frozen=True)
+class PayloadPlan:
+    """The columns of each side that results show and that candidate pairs are checked by.
+
+    wheres: for each side what rows must satisfy to come out by themselves, or None.
+    """
+
+    selection: Selection
+    kind: Kind
+    checks: tuple[PairCheck, ...]
+    wheres: tuple[Expression | None, Expression | None] = field(default=(None, None), compare=False)
+
+    def columns(self, side: int, schema: pa.Schema) -> list[str]:
+        """The columns of a side, each once."""
+        names = self.selection.needed_columns(side, schema)
+        for check in self.checks:
+            names += check.columns(side, schema)
+        return list(dict.fromkeys(names))
+
+    def rows(self, side: int, rows: pa.RecordBatch, expired: tuple[Int64 | None, Int64 | None]) -> pa.RecordBatch:
+        """The payload of a step's rows."""
+        columns = {name: rows.column(name) for name in [*self.columns(side, rows.schema), SEQ]}
+        for name, positions in zip(EXPIRED, expired, strict=True):
+            if positions is not None:
+                columns[name] = pa.array(positions)
+        where = self.wheres[side]
+        if where is not None and (self.kind.unmatched[side] or self.kind is Kind.COUNT):
+            shown = evaluate(where, lambda column: rows.column(column.name))
+            columns[HIDDEN] = pc.invert(pc.fill_null(shown, False))
+        return pa.record_batch(columns)

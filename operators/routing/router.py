@@ -1,0 +1,185 @@
+"""The router: numbers the rows, finds what each may meet, and splits them into fields (SPO-Join, section 3.2).
+
+In: the gate's merged batches, one per stream and step, then a punctuation.
+Out, per step: `limits` (what is live, and where the immutable part ends), `probes.left` and `probes.right` (keys,
+intervals and live ranges; also one stream per dimension, for the predicate elements), `payload.left` and
+`payload.right` (what the collector shows and checks), the punctuation, and `merge` when a segment is due.
+
+A row of one side meets rows of the other with positions [first, end): end is the number of them before it in the total
+order, first comes from the window. All later elements only compare positions with these, so expiry is exact at any rate
+and parallelism, and a batch can be stored first and probed afterwards.
+
+A condition with alternatives has a router for each of them; the first one also sends the payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from operators.intake.gate import SEQ
+from operators.query.predicate import Predicate
+from operators.query.windows import Window
+from operators.routing.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits, Merge, values_of
+from operators.routing.key_ordinals import KeyedRows, KeyOrdinals
+from operators.routing.merge_policy import MergePolicy, MergeSchedule
+from operators.routing.payload_plan import PayloadPlan
+from operators.routing.row_keys import RowKeys
+from operators.routing.step_rows import NO_ROWS, StepRows, WindowBorders, is_per_key
+from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """One side of a join: how the query calls it, its stream, event-time column and window, and when it merges."""
+
+    role: str
+    stream: str
+    event_time: str | None
+    window: Window
+    merge: MergePolicy
+
+
+@dataclass(frozen=True)
+class Router(Bolt):
+    """Routes the rows of both sides; in a self-join both sides have the same stream.
+
+    predicate:    what is searched for.
+    payload:      what goes to the collector; None: another router sends it.
+    split_fields: also send each dimension as a stream of its own, for predicate elements.
+    chosen:       why this engine, for the plan, where the user left it open.
+    keys:         the columns of each side that make its key, where a window is per key.
+    counts:       whether elements are asked for the number of matches alone, if keys decide what matches.
+    """
+
+    sides: tuple[JoinSide, JoinSide]
+    predicate: Predicate
+    payload: PayloadPlan | None
+    split_fields: bool = False
+    chosen: str = ""
+    keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    counts: bool = False
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        kinds = ["probes"] if self.payload is None else ["probes", "payload"]
+        names = [f"{kind}.{side}" for kind in kinds for side in SIDES]
+        if self.split_fields:
+            names += [f"probes.{side}.{d}" for side in SIDES for d in range(len(self.predicate.dimensions))]
+        if self.payload is not None:
+            names += [f"expired.{SIDES[side]}" for side in self.listed]
+        return dict.fromkeys([*names, "limits", "merge"])
+
+    @property
+    def listed(self) -> list[int]:
+        """The sides whose rows expire one by one, where anybody asks for it."""
+        remembered = (False, False) if self.payload is None else self.payload.kind.remembered
+        return [side for side in (LEFT, RIGHT) if remembered[side] and is_per_key(self.sides[side].window)]
+
+    @property
+    def note(self) -> str:
+        left, right = (str(side.window) for side in self.sides)
+        windows = left if left == right else f"{left} | {right}"
+        return f"{windows}; {self.chosen}" if self.chosen else windows
+
+    def build(self, context: TaskContext) -> Task:
+        return RouterTask(self)
+
+
+class RouterTask(Task):
+    """Waits for a whole step, then sends it on."""
+
+    def __init__(self, description: Router) -> None:
+        self._description = description
+        self._payload = description.payload
+        self._streams = tuple(side.stream for side in description.sides)
+        self._schedules = tuple(MergeSchedule(side.merge) for side in description.sides)
+        left, right = description.sides
+        expiring = (False, False) if description.payload is None else description.payload.kind.remembered
+        self._borders = WindowBorders(
+            ((left.window, left.event_time), (right.window, right.event_time)),
+            self_join=self._streams[LEFT] == self._streams[RIGHT],
+            expiring=expiring,
+        )
+        self._keys = RowKeys(description.predicate)
+        self._ordinals: KeyOrdinals | None = None
+        if description.keys is not None:
+            self._ordinals = KeyOrdinals((left.window, right.window), description.keys, expiring)
+        self._listed = description.listed
+        self._pending: dict[str, Batch] = {}
+
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        assert batch.stream not in self._pending, "the gate sends one batch per stream and step"
+        self._pending[batch.stream] = batch
+        return ()
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        batches = (self._pending.get(self._streams[LEFT]), self._pending.get(self._streams[RIGHT]))
+        self._pending = {}
+        arrived = self._borders.arrived
+        handover = tuple(self._schedules[side].handover(arrived[side]) for side in (LEFT, RIGHT))
+        keyed = self._numbered(batches)
+        step = self._borders.take(batches, keyed)
+        keys = self._keys.take(step, keyed)
+        counting = self._description.counts and self._keys.decide
+        yield Emit(Limits((handover[LEFT], handover[RIGHT]), self._borders.live, counting).to_batch())
+        for side in (LEFT, RIGHT):
+            batch = batches[side]
+            if batch is not None:
+                rows = ElementRows(
+                    batch.first, step.seqs[side], keys.keys[side], keys.intervals[side], step.lives[side]
+                )
+                yield from self._send_rows(side, batch, rows, step)
+        for side in (LEFT, RIGHT):
+            if keyed is not None and side in self._listed:
+                yield Emit(self._expired(side, keyed[side], step))
+        yield Emit(punctuation)
+        for side in (LEFT, RIGHT):
+            arrived_now, live = self._borders.arrived[side], self._borders.live[side]
+            for segment, first, end in self._schedules[side].due(arrived_now, live):
+                yield Emit(Merge(side, segment, first, end).to_batch())
+
+    def metrics(self) -> Mapping[str, float]:
+        counted: dict[str, float] = {}
+        for side, name in enumerate(SIDES):
+            arrived, live = self._borders.arrived[side], self._borders.live[side]
+            counted |= {f"{name}_rows": float(arrived), f"{name}_live": float(arrived - live)}
+        return counted
+
+    def _numbered(self, batches: tuple[Batch | None, Batch | None]) -> tuple[KeyedRows, KeyedRows] | None:
+        """What windows per key say of a step's rows."""
+        if self._ordinals is None:
+            return None
+        assert self._description.keys is not None
+        columns = [
+            [] if batch is None else [batch.rows.column(name) for name in names]
+            for batch, names in zip(batches, self._description.keys, strict=True)
+        ]
+        seqs = [NO_ROWS if batch is None else values_of(batch.rows.column(SEQ)) for batch in batches]
+        return self._ordinals.add((columns[LEFT], columns[RIGHT]), (seqs[LEFT], seqs[RIGHT]))
+
+    def _expired(self, side: int, keyed: KeyedRows, step: StepRows) -> Batch:
+        """The rows of a window per key that have expired, one by one; one without a key does with the next row."""
+        valid = keyed.ordinals.valid
+        lacking = NO_ROWS if valid is None else np.flatnonzero(~valid)
+        first = self._borders.arrived[side] - len(keyed.ordinals)
+        positions = np.concatenate([keyed.expired, first + lacking])
+        places = np.concatenate([keyed.places, step.seqs[side][lacking] + 1])
+        order = np.argsort(places, kind="stable")
+        rows = pa.record_batch({"position": pa.array(positions[order]), "place": pa.array(places[order])})
+        assert self._ordinals is not None
+        return Batch(f"expired.{SIDES[side]}", rows, labels=(self._ordinals.live[side],))
+
+    def _send_rows(self, side: int, batch: Batch, rows: ElementRows, step: StepRows) -> Iterator[Emit]:
+        packed = rows.to_arrow()
+        yield Emit(Batch(f"probes.{SIDES[side]}", packed, first=batch.first, born=batch.born, memo=rows))
+        for d in range(len(rows.keys) if self._description.split_fields else 0):
+            own = [f"key{d}", f"low{d}", f"high{d}", "first", "end", "seq"]
+            part = packed.select(own).rename_columns(["key0", "low0", "high0", "first", "end", "seq"])
+            yield Emit(Batch(f"probes.{SIDES[side]}.{d}", part, first=batch.first, born=batch.born))
+        if self._payload is not None:
+            payload = self._payload.rows(side, batch.rows, step.expired[side])
+            yield Emit(Batch(f"payload.{SIDES[side]}", payload, first=batch.first, born=batch.born))

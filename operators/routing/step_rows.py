@@ -1,0 +1,146 @@
+"""A step of rows as the router sees it: numbered, and with what each row may meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from indexes import Live
+from operators.intake.gate import SEQ, TIME
+from operators.query.windows import CountWindow, Window
+from operators.routing.element_rows import LEFT, RIGHT, Int64, values_of
+from operators.routing.key_ordinals import KeyedRows
+from operators.routing.liveness import Liveness, Times, liveness
+from topology import Batch
+from topology.event_time import event_times
+
+NO_ROWS: Int64 = np.empty(0, dtype=np.int64)
+
+PerSide = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """The rows of both sides between two punctuations.
+
+    before:  for the rows of each side, how many rows of the left and of the right side come before them.
+    lives:   for the rows of each side, the positions of the other side that they may meet.
+    expired: for the rows of each side, below which position the rows of the left and of the right side have expired;
+             None where nobody asks.
+    """
+
+    batches: tuple[Batch | None, Batch | None]
+    seqs: PerSide
+    before: tuple[PerSide, PerSide]
+    lives: tuple[Live, Live]
+    expired: tuple[tuple[Int64 | None, Int64 | None], tuple[Int64 | None, Int64 | None]]
+
+
+def is_per_key(window: Window) -> bool:
+    """Whether a window counts the rows of each key by themselves."""
+    return isinstance(window, CountWindow) and window.per_key
+
+
+class WindowBorders:
+    """Counts the rows of both sides and keeps their windows.
+
+    sides:    the window of each side and its event-time column, None where row numbers are the time.
+    expiring: for each side whether its rows' expiry is asked for at every row, of either side.
+    """
+
+    def __init__(
+        self,
+        sides: tuple[tuple[Window, str | None], tuple[Window, str | None]],
+        self_join: bool,
+        expiring: tuple[bool, bool],
+    ) -> None:
+        self._sides = sides
+        self._self_join = self_join
+        # rows of windows per key expire one by one, and are listed
+        self._expiring = tuple(each and not is_per_key(sides[side][0]) for side, each in enumerate(expiring))
+        self._liveness: list[Liveness | None] = [None, None]
+        self._arrived = [0, 0]
+        self._live = [0, 0]
+
+    @property
+    def arrived(self) -> tuple[int, int]:
+        """Rows that have come on each side."""
+        return (self._arrived[LEFT], self._arrived[RIGHT])
+
+    @property
+    def live(self) -> tuple[int, int]:
+        """The position on each side below which no row that is still to come meets anything."""
+        return (self._live[LEFT], self._live[RIGHT])
+
+    def take(
+        self, batches: tuple[Batch | None, Batch | None], keyed: tuple[KeyedRows, KeyedRows] | None = None
+    ) -> StepRows:
+        """Number a step's rows and find what each may meet. Cost: O(rows), and a search per row in a time window.
+
+        keyed: what windows per key say of the rows; theirs are not found here.
+        """
+        arrived = self.arrived
+        left, right = (NO_ROWS if batch is None else values_of(batch.rows.column(SEQ)) for batch in batches)
+        seqs = (left, right)
+        times = [self._arrive(side, batches[side]) for side in (LEFT, RIGHT)]
+        before = (self._before(LEFT, batches, seqs, arrived), self._before(RIGHT, batches, seqs, arrived))
+        found = [
+            [self._first(of, before[side][of], times[side], other=of != side) for of in (LEFT, RIGHT)]
+            for side in (LEFT, RIGHT)
+        ]
+        for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
+            if keyed is not None and is_per_key(self._sides[other][0]) and found[side][other] is not None:
+                found[side][other] = keyed[side].first
+        lives = []
+        for side, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
+            first, end = found[side][other], before[side][other]
+            lives.append(Live(end if first is None else first, end))
+            if first is not None and len(first):
+                self._live[other] = max(self._live[other], int(first[-1]))
+        expired = (self._expired(found[LEFT], seqs[LEFT]), self._expired(found[RIGHT], seqs[RIGHT]))
+        return StepRows(batches, seqs, before, (lives[LEFT], lives[RIGHT]), expired)
+
+    def _arrive(self, side: int, batch: Batch | None) -> Times:
+        """Count the rows of a side, tell its window their times, and return these."""
+        if batch is None:
+            return NO_ROWS
+        window, event_time = self._sides[side]
+        if self._liveness[side] is None:
+            kind = None if event_time is None else batch.rows.schema.field(event_time).type
+            self._liveness[side] = liveness(window, kind)
+        assert batch.first == self._arrived[side], "the gate numbers the rows of a stream without gaps"
+        times, _ = event_times(batch.rows.column(event_time or TIME))
+        own = self._liveness[side]
+        assert own is not None
+        own.append(times)
+        self._arrived[side] = batch.end
+        return times
+
+    def _before(
+        self, side: int, batches: tuple[Batch | None, Batch | None], seqs: PerSide, arrived: tuple[int, int]
+    ) -> PerSide:
+        batch = batches[side]
+        if batch is None:
+            return (NO_ROWS, NO_ROWS)
+        own = np.arange(batch.first, batch.end)
+        if self._self_join:
+            return (own, own)
+        others = arrived[1 - side] + np.searchsorted(seqs[1 - side], seqs[side])
+        return (own, others) if side == LEFT else (others, own)
+
+    def _expired(self, found: list[Int64 | None], seqs: Int64) -> tuple[Int64 | None, Int64 | None]:
+        """What was found of the sides that are asked for; of a side without rows none has expired."""
+        left, right = (
+            (np.zeros(len(seqs), np.int64) if each is None else each) if expiring else None
+            for each, expiring in zip(found, self._expiring, strict=True)
+        )
+        return left, right
+
+    def _first(self, of: int, before: Int64, times: Times, other: bool) -> Int64 | None:
+        """The first live position of side `of` at each row; None where nobody asks or no row of it has come."""
+        window = self._liveness[of]
+        if not (other or self._expiring[of]):
+            return None
+        return None if window is None or not len(before) else window.first(before, times)

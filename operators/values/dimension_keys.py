@@ -1,0 +1,35 @@
+"""The keys of one side of a dimension, which rows are stored by before the other side's types are known."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indexes import Keys
+from operators.query.predicate import Dimension
+from operators.values.families import TEXTS
+from operators.values.key_types import decoded, key_type, to_keys
+from operators.values.text_keys import text_hashes
+
+
+def keys_of(dimension: Dimension, side: int, array: pa.Array) -> Keys:
+    """The keys of a column of a side; strings and binary that are compared for equality alone have their hash.
+
+    Cost: O(rows), for strings and binary O(bytes).
+    """
+    column = dimension.column(side)
+    if not dimension.is_point or key_type(column, array.type).family not in TEXTS:
+        return to_keys(column, array)
+    plain = decoded(array)
+    valid = pc.is_valid(plain).to_numpy(zero_copy_only=False) if plain.null_count else None
+    return Keys(text_hashes(plain), valid)
+
+
+def are_values_needed(arrow: pa.DataType) -> bool:
+    """Whether keys of a type may leave a comparison open, so that the values have to be at hand."""
+    return key_type("", arrow).family in (*TEXTS, "decimal")
+
+
+def is_settled_by_keys(left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether keys decide the comparisons of two columns, so that no value has to be looked at."""
+    return not any(key_type("", each).is_lead for each in (left, right))

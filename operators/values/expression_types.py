@@ -1,0 +1,299 @@
+"""Types of expressions: what each part measures, what may be combined, which Arrow type a result has.
+
+Two rules decide the arithmetic of the operands of a comparison (a selected expression is an operand of its own):
+- where a decimal takes part in the comparison, on either side, all of it is exact; a number that is written is the
+  decimal that is written, and a column of floats is refused;
+- otherwise an operand with a float or a division in it is float64 throughout, operation by operation as written, and
+  any other operand is exact. The two are compared by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import NoReturn
+
+import pyarrow as pa
+
+from operators.query.condition import columns_in
+from operators.query.constants import ConstantValue
+from operators.query.errors import PredicateError
+from operators.query.expressions import (
+    Absolute,
+    Alias,
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Column,
+    Compare,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Negate,
+    Not,
+    Or,
+)
+from operators.values.casts import remedy
+from operators.values.constant_types import TICKS, constant_fraction, constant_type, exact_constant
+from operators.values.exact_columns import common_unit
+from operators.values.families import NUMBERS, TEXTS, TIMES, Family, article, combined, comparable, scaled
+from operators.values.key_types import KeyType, key_type, plain_type
+
+ColumnType = Callable[[Column], pa.DataType]
+
+_CONDITIONS = (Compare, Between, And, Or, Not, IsNull, Call)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What an expression measures: whole numbers between two ends, times a unit."""
+
+    family: Family
+    unit: Fraction = Fraction(1)
+    ends: tuple[int, int] = (0, 0)
+    zone: str | None = None
+
+
+class ExpressionTypes:
+    """Checks one expression over columns of known types; what it has found about a part of it, it remembers."""
+
+    def __init__(self, column_type: ColumnType) -> None:
+        self._column_type = column_type
+        self._decimals: dict[tuple[int, ...], bool] = {}
+        self._floats: dict[tuple[int, bool], bool] = {}
+        self._results: dict[int, pa.DataType] = {}
+        self._columns: dict[tuple[str | None, str], KeyType] = {}
+
+    def result(self, expression: Expression) -> pa.DataType:
+        """The Arrow type of the values of ``expression``, all of which is checked."""
+        match expression:
+            case Alias(operand, _):
+                return self.result(operand)
+            case Column():
+                return self._column_type(expression)
+            case Constant(value):
+                return constant_type(value)
+        if is_condition(expression):
+            self.check_condition(expression)
+            return pa.bool_()
+        if id(expression) not in self._results:
+            measure = self.measure(expression, expression, self.has_decimals(expression))
+            self._results[id(expression)] = _result_type(measure, expression)
+        return self._results[id(expression)]
+
+    def check_condition(self, condition: Expression) -> None:
+        """Refuse what is not a condition, or compares what does not compare."""
+        match condition:
+            case Compare(_, left, right):
+                self._check_comparison(condition, left, right)
+            case Between(operand, low, high):
+                self._check_comparison(condition, operand, low)
+                self._check_comparison(condition, operand, high)
+            case In(operand=operand, values=values):
+                # One constant of a kind is as good as another.
+                once = {type(v.value) if isinstance(v, Constant) else index: v for index, v in enumerate(values)}
+                for value in once.values():
+                    self._check_comparison(Compare("=", operand, value), operand, value)
+            case And(left, right) | Or(left, right):
+                self.check_condition(left)
+                self.check_condition(right)
+            case Not(operand):
+                self.check_condition(operand)
+            case IsNull(operand):
+                self.result(operand)
+            case Call(_, arguments, _):
+                for argument in arguments:
+                    self.result(argument)
+            case Constant(bool()):
+                pass
+            case Column() if pa.types.is_boolean(plain_type(self._column_type(condition))):
+                pass
+            case Column():
+                raise PredicateError(
+                    f"`{condition!r}` is {self._column_type(condition)}, not a condition: "
+                    "compare it with something, or use a column of booleans"
+                )
+            case _:
+                raise PredicateError(f"`{condition!r}` is a value where a condition is expected: compare it")
+
+    def has_decimals(self, *operands: Expression) -> bool:
+        """Whether the numbers written in a comparison of the operands are decimals."""
+        place = tuple(map(id, operands))
+        if place not in self._decimals:
+            families = (self._leaf_family(leaf) for operand in operands for leaf in leaves(operand))
+            self._decimals[place] = any(family == "decimal" for family in families)
+        return self._decimals[place]
+
+    def is_float(self, operand: Expression, decimals: bool) -> bool:
+        """Whether an operand is computed in float64."""
+        place = (id(operand), decimals)
+        if place not in self._floats:
+            families = (self._leaf_family(leaf) for leaf in leaves(operand))
+            floats = divides(operand) or any(family == "float" for family in families)
+            self._floats[place] = floats and not decimals
+        return self._floats[place]
+
+    def column(self, column: Column) -> KeyType:
+        """What a column measures."""
+        place = (column.stream, column.name)
+        if place not in self._columns:
+            self._columns[place] = replace(key_type(column.name, self._column_type(column)), role=column.stream)
+        return self._columns[place]
+
+    def family(self, term: Expression) -> Family:
+        """What a column or a constant measures."""
+        return self._leaf_family(term)
+
+    def measure(self, term: Expression, within: Expression, decimals: bool) -> Measure:
+        """What a value measures; ``within`` is the comparison or selected expression that a message quotes."""
+        match term:
+            case Column():
+                kind = self.column(term)
+                zone = getattr(plain_type(kind.arrow), "tz", None)
+                return Measure(kind.family, kind.unit, _ends_of(kind.arrow), zone)
+            case Constant(value):
+                return _constant(value, decimals)
+            case Negate(operand) | Absolute(operand):
+                measure = self.measure(operand, within, decimals)
+                if measure.family not in (*NUMBERS, "duration"):
+                    what = "negative" if isinstance(term, Negate) else "absolute value"
+                    raise _error(within, f"{article(measure.family)} has no {what}")
+                size = max(map(abs, measure.ends))
+                return Measure(measure.family, measure.unit, (-size, size))
+            case Arithmetic():
+                return self._arithmetic(term, within, decimals)
+            case Alias():
+                raise _error(within, f"`{term!r}`: a name may be given to a selected column only")
+        self.check_condition(term)
+        return Measure("integer", ends=(0, 1))
+
+    def _arithmetic(self, term: Arithmetic, within: Expression, decimals: bool) -> Measure:
+        one, other = (self.measure(each, within, decimals) for each in (term.left, term.right))
+        scaling = term.operator in ("*", "/")
+        family = (scaled if scaling else combined)(one.family, term.operator, other.family)
+        if family is None:
+            if scaling and not {one.family, other.family} & {*TEXTS} and {one.family, other.family} & {*TIMES}:
+                timed = one if one.family in TIMES else other
+                only = ", only by a whole number" if timed.family == "duration" else ""
+                by = term.right if timed is one else term.left
+                raise _error(within, f"{article(timed.family)} cannot be scaled by {by!r}{only}")
+            self._refuse(within, f"{article(one.family)} {term.operator} {article(other.family)} has no meaning",
+                         {one.family, other.family})  # fmt: skip
+        ends = [x * y for x in one.ends for y in other.ends]
+        if term.operator == "/" and decimals:
+            divisor = constant_fraction(term.right)
+            if divisor is None:
+                raise _error(within, f"`{term!r}` divides by a column, which is not exact: multiply both sides by it")
+            if divisor == 0:
+                raise _error(within, f"`{term!r}` divides by zero")
+            size = max(map(abs, one.ends))
+            return Measure("decimal", one.unit / abs(divisor), (-size, size))
+        if term.operator == "*":
+            return Measure(family, one.unit * other.unit, (min(ends), max(ends)))
+        unit = common_unit(one.unit, other.unit)
+        sizes = [max(map(abs, each.ends)) * (each.unit / unit).numerator for each in (one, other)]
+        return Measure(family, unit, (-sum(sizes), sum(sizes)), one.zone or other.zone)
+
+    def _check_comparison(self, written: Expression, left: Expression, right: Expression) -> None:
+        decimals = self.has_decimals(left, right)
+        one, other = (self.measure(each, written, decimals).family for each in (left, right))
+        if not comparable(one, other):
+            relation = f"{article(one)} cannot be compared with {article(other)}"
+            self._refuse(written, relation, {one, other})
+
+    def _refuse(self, written: Expression, reason: str, families: set[Family]) -> NoReturn:
+        columns = list({repr(column): column for column in columns_in(written)}.values())
+        shown = ", ".join(f"{column!r} is {self._column_type(column)}" for column in columns)
+        cast = remedy([self.column(column) for column in columns], families)
+        raise _error(written, f"{reason} ({shown}); {cast}" if columns else f"{reason}; {cast}")
+
+    def _leaf_family(self, leaf: Expression) -> Family:
+        match leaf:
+            case Column():
+                return self.column(leaf).family
+            case Constant(value):
+                return _constant(value, decimals=False).family
+        return "integer"
+
+
+def is_condition(expression: Expression) -> bool:
+    """Whether an expression is true, false or unknown by its form."""
+    return isinstance(expression, _CONDITIONS)
+
+
+def leaves(operand: Expression) -> Iterator[Expression]:
+    """The columns, constants and conditions that a value is computed from."""
+    match operand:
+        case Negate(inner) | Absolute(inner) | Alias(inner, _):
+            yield from leaves(inner)
+        case Arithmetic(_, left, right):
+            yield from leaves(left)
+            yield from leaves(right)
+        case _:
+            yield operand
+
+
+def divides(operand: Expression) -> bool:
+    """Whether a value is computed with a division."""
+    match operand:
+        case Negate(inner) | Absolute(inner) | Alias(inner, _):
+            return divides(inner)
+        case Arithmetic(operator, left, right):
+            return operator == "/" or divides(left) or divides(right)
+    return False
+
+
+def _constant(value: ConstantValue, decimals: bool) -> Measure:
+    families: list[tuple[type, Family]] = [
+        (bool, "integer"), (int, "integer"), (Decimal, "decimal"), (float, "decimal" if decimals else "float"),
+        (str, "string"), (bytes, "binary"), (timedelta, "duration"), (time, "time of day"), (datetime, "timestamp"),
+        (date, "date"),
+    ]  # fmt: skip
+    family = next(family for kind, family in families if isinstance(value, kind))
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return Measure("zoned timestamp", exact_constant(value)[1], zone="UTC")
+    if family in (*TEXTS, "float"):
+        return Measure(family)
+    number, unit = exact_constant(value)
+    return Measure(family, unit, (number, number))
+
+
+def _ends_of(arrow: pa.DataType) -> tuple[int, int]:
+    plain = plain_type(arrow)
+    types = pa.types
+    if types.is_boolean(plain):
+        return 0, 1
+    if types.is_unsigned_integer(plain):
+        return 0, 2**plain.bit_width - 1
+    if types.is_decimal(plain):
+        return 1 - 10**plain.precision, 10**plain.precision - 1
+    return -(2**63), 2**63 - 1
+
+
+def _result_type(measure: Measure, expression: Expression) -> pa.DataType:
+    match measure.family:
+        case "integer":
+            return pa.int64()
+        case "float":
+            return pa.float64()
+        case "decimal":
+            scale = next((s for s in range(77) if (measure.unit * 10**s).denominator == 1), None)
+            if scale is None:
+                raise _error(expression, "the quotient has no end as a decimal; multiply instead of dividing, "
+                             'or cast the column to "float64"')  # fmt: skip
+            size = max(map(abs, measure.ends)) * (measure.unit * 10**scale).numerator
+            digits = max(len(str(size)), scale, 1)
+            return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(digits, 76), scale)
+        case "timestamp" | "zoned timestamp" | "duration":
+            unit = next(name for name, tick in TICKS if measure.unit % tick == 0)
+            return pa.duration(unit) if measure.family == "duration" else pa.timestamp(unit, measure.zone)
+    raise AssertionError(f"no arithmetic gives {article(measure.family)}")
+
+
+def _error(written: Expression, message: str) -> PredicateError:
+    return PredicateError(f"`{written!r}`: {message}")

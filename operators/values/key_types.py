@@ -1,0 +1,177 @@
+"""Which Arrow types can be a join key, and how a column of one becomes int64 or float64 keys.
+
+Below this file only int64 and float64 exist. Most types map to one of them in an order-preserving
+way that loses nothing: unsigned 64-bit integers flip their top bit (`KeyType.offset` undoes it),
+narrower numbers widen, dates and times keep their ticks (`KeyType.tick` says how long one is),
+decimals of up to 18 digits lose their point. The bounds undo these maps exactly when two columns of
+different types meet. What 64 bits cannot hold, strings, binary and longer decimals, has a *lead*: a
+key that never falls as the value rises. Leads narrow a search down; the values settle it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indexes.columns import Keys
+from operators.query.errors import PredicateError
+from operators.values.decimal_numbers import DIGITS_IN_64_BITS, decimal_leads, small_decimals
+from operators.values.families import TEXTS, TIMES, Family
+from operators.values.text_keys import text_leads
+
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_INT64_MIN = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class KeyType:
+    """What the stored numbers of one column mean: ``value = (key + offset) * unit``."""
+
+    column: str
+    arrow: pa.DataType
+    family: Family
+    tick: int = 1  # nanoseconds for dates and times, 1 for numbers
+    offset: int = 0  # 2**63 for uint64, whose keys have the top bit flipped
+    scale: int = 0  # digits after a decimal's point
+    role: str | None = None  # whose column it is, where that is known
+
+    @property
+    def is_float(self) -> bool:
+        return self.family == "float"
+
+    @property
+    def is_lead(self) -> bool:
+        """Whether keys only lead to values, and two values may share one."""
+        plain = plain_type(self.arrow)
+        return self.family in TEXTS or (self.family == "decimal" and plain.precision > DIGITS_IN_64_BITS)
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.family in TIMES
+
+    @property
+    def unit(self) -> Fraction:
+        """What a key of 1 is worth, in nanoseconds or as a number."""
+        return self.tick / Fraction(10) ** self.scale
+
+    @property
+    def dtype(self) -> np.dtype[np.int64] | np.dtype[np.float64]:
+        floats = self.is_float or (self.family == "decimal" and self.is_lead)
+        return np.dtype(np.float64) if floats else np.dtype(np.int64)
+
+    def __str__(self) -> str:
+        return f"{self.column} ({self.arrow})"
+
+
+def key_type(column: str, arrow: pa.DataType) -> KeyType:
+    """What the values of ``column`` measure; a type whose values do not compare is an error with a remedy.
+
+    Dictionaries and run-length codes are what they stand for.
+    """
+    types = pa.types
+    plain = plain_type(arrow)
+    if types.is_integer(plain):
+        return KeyType(column, arrow, "integer", offset=2**63 if types.is_uint64(plain) else 0)
+    if types.is_boolean(plain):
+        return KeyType(column, arrow, "integer")
+    if types.is_floating(plain):
+        return KeyType(column, arrow, "float")
+    if types.is_decimal(plain):
+        return KeyType(column, arrow, "decimal", scale=plain.scale)
+    if types.is_timestamp(plain):
+        family: Family = "timestamp" if plain.tz is None else "zoned timestamp"
+        return KeyType(column, arrow, family, tick=_NANOSECONDS[plain.unit])
+    if types.is_date32(plain):
+        return KeyType(column, arrow, "date", tick=86_400 * _NANOSECONDS["s"])
+    if types.is_date64(plain):
+        return KeyType(column, arrow, "date", tick=_NANOSECONDS["ms"])
+    if types.is_time(plain):
+        return KeyType(column, arrow, "time of day", tick=_NANOSECONDS[plain.unit])
+    if types.is_duration(plain):
+        return KeyType(column, arrow, "duration", tick=_NANOSECONDS[plain.unit])
+    if types.is_string(plain) or types.is_large_string(plain) or types.is_string_view(plain):
+        return KeyType(column, arrow, "string")
+    if (
+        types.is_binary(plain)
+        or types.is_large_binary(plain)
+        or types.is_binary_view(plain)
+        or types.is_fixed_size_binary(plain)
+    ):
+        return KeyType(column, arrow, "binary")
+    raise PredicateError(f"column {column} of type {arrow} cannot be compared: {_remedy(column, arrow)}")
+
+
+def plain_type(arrow: pa.DataType) -> pa.DataType:
+    """The type of a column after `decoded`."""
+    while pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        arrow = arrow.value_type
+    return arrow
+
+
+def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without chunks, dictionaries and run-length codes. No copy where there were none of them."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(
+            array.chunks or [pa.array([], array.type)]
+        )  # fmt: skip
+    while plain_type(array.type) != array.type:
+        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else pc.run_end_decode(array)
+    return array
+
+
+def _remedy(column: str, arrow: pa.DataType) -> str:
+    types = pa.types
+    cell = f'table["{column}"]'
+    if types.is_null(arrow):
+        return f'it holds nulls alone; give it a type: {cell}.cast("int64")'
+    if isinstance(arrow, pa.BaseExtensionType):
+        return f'cast it to what it is stored as: {cell}.cast("{arrow.storage_type}")'
+    return "use a column of numbers, booleans, strings, binary, timestamps, dates, times or durations"
+
+
+def to_keys(column: str, array: pa.Array | pa.ChunkedArray) -> Keys:
+    """The keys of ``array``: null and NaN become invalid, -0.0 becomes 0.0.
+
+    Zero-copy for 64-bit signed types and float64 without negative zeros; one pass otherwise. The
+    value of an invalid row is arbitrary.
+    """
+    kind = key_type(column, array.type)
+    array = decoded(array)
+    valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
+    if kind.family in TEXTS:
+        return Keys(text_leads(array), valid)
+    if kind.family == "decimal":
+        return Keys(decimal_leads(array) if kind.is_lead else small_decimals(array), valid)
+    if kind.is_float:
+        return _float_keys(stored_values(array).astype(np.float64, copy=False), valid)
+    values = stored_values(array)
+    if kind.offset:
+        values = values.view(np.int64) ^ np.int64(_INT64_MIN)
+    return Keys(values.astype(np.int64, copy=False), valid)
+
+
+def _float_keys(values: np.ndarray, valid: np.ndarray | None) -> Keys:
+    nan = np.isnan(values)
+    if nan.any():
+        valid = ~nan if valid is None else valid & ~nan
+    if (values.view(np.int64) == _INT64_MIN).any():  # the bits of -0.0
+        values = values + 0.0
+    return Keys(values, valid)
+
+
+def stored_values(array: pa.Array) -> np.ndarray:
+    """The values of a column of fixed width as stored, ignoring nulls: a view of Arrow's own buffer."""
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.int8())
+    width = array.type.bit_width // 8
+    code = "f" if pa.types.is_floating(array.type) else "i"
+    if pa.types.is_unsigned_integer(array.type):
+        code = "u"
+    data = array.buffers()[1]
+    if data is None or len(array) == 0:
+        return np.empty(0, f"{code}{width}")
+    return np.frombuffer(data, f"{code}{width}", count=len(array), offset=array.offset * width)

@@ -1,0 +1,222 @@
+"""What the results show: columns of either side, values computed from them, the number of matches.
+
+Plain columns are taken from the payload as they are; only computed items cost anything per result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from operators.query.condition import columns_in
+from operators.query.errors import JoinError
+from operators.query.expressions import Alias, Column, Expression
+from operators.query.kinds import Kind
+from operators.query.select_items import ComputedItem, CountItem, Item, SelectItem
+from operators.values.evaluation import type_of
+
+
+@dataclass(frozen=True)
+class Selected:
+    """One column of a result: the place of its item in the select list, its name in the stream and in the result."""
+
+    place: int
+    column: str
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """One computed column of a result: its place in the select list, its value, its name in the result."""
+
+    place: int
+    expression: Expression
+    name: str
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The column of a result that holds the number of matches."""
+
+    place: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The select list of a join between two roles; None stands for all columns of both.
+
+    Where the kind has no right rows, None stands for those of the left. A count shows the number of matches at the end
+    unless the list gives it a place.
+    """
+
+    roles: tuple[str, str]
+    items: tuple[Item, ...] | None = None
+    kind: Kind = Kind.INNER
+
+    def __post_init__(self) -> None:
+        items = self.items
+        if items is None:
+            shown = self.roles if self.kind.shows_right else self.roles[:1]
+            items = tuple(SelectItem(role, "*") for role in shown)
+        if self.kind == Kind.COUNT and not any(isinstance(item, CountItem) for item in items):
+            items = (*items, CountItem())
+        for item in items:
+            self._check(item)
+        if sum(isinstance(item, CountItem) for item in items) > 1:
+            raise JoinError("select: the number of matches is selected twice: select COUNT(*) once")
+        check_names([_name(item) for item in items if not (isinstance(item, SelectItem) and item.column == "*")])
+        object.__setattr__(self, "items", items)
+
+    @classmethod
+    def of(
+        cls, roles: tuple[str, str], select: Sequence[str | Expression] | None, kind: Kind = Kind.INNER
+    ) -> Selection:
+        """Read a list such as ["R.id", "S.*", (R.price * 2).alias("double")]."""
+        if select is None:
+            return cls(roles, None, kind)
+        if isinstance(select, str | Expression) or not isinstance(select, Sequence) or not select:
+            raise JoinError(
+                f"select must be a list of columns such as ['{roles[0]}.id', '{roles[1]}.id'], not {select!r}"
+            )
+        return cls(roles, tuple(_item(roles, each) for each in select), kind)
+
+    def columns(self, side: int, schema: pa.Schema) -> list[Selected]:
+        """The result columns that are columns of one side, given its schema."""
+        role = self.roles[side]
+        chosen = []
+        for place, item in enumerate(self.items or ()):
+            if not isinstance(item, SelectItem) or item.role != role:
+                continue
+            names = [name for name in schema.names if not name.startswith("#")] if item.column == "*" else [item.column]
+            for name in names:
+                column = name
+                if name not in schema.names and item.alternative in schema.names:
+                    column = item.alternative or name
+                chosen.append(Selected(place, column, item.name or f"{role}.{name}"))
+        return chosen
+
+    @property
+    def computed(self) -> list[Computed]:
+        """The result columns that are computed, from columns that `needed_columns` names."""
+        items = enumerate(self.items or ())
+        return [Computed(place, item.expression, item.name) for place, item in items if isinstance(item, ComputedItem)]
+
+    @property
+    def counted(self) -> Counted | None:
+        """The result column that holds the number of matches, if there is one."""
+        items = enumerate(self.items or ())
+        return next((Counted(place, item.name) for place, item in items if isinstance(item, CountItem)), None)
+
+    def needed_columns(self, side: int, schema: pa.Schema) -> list[str]:
+        """The columns of a side that results are made of, each once: those shown, then those computed with."""
+        shown = [each.column for each in self.columns(side, schema)]
+        within = [column for each in self.computed for column in columns_in(each.expression)]
+        return list(dict.fromkeys([*shown, *(each.name for each in within if each.stream == self.roles[side])]))
+
+    def named_columns(self, side: int) -> int | None:
+        """How many columns of a side results are made of; None where that depends on its schema."""
+        role = self.roles[side]
+        if any(isinstance(item, SelectItem) and item.role == role and item.column == "*" for item in self.items or ()):
+            return None
+        return len(self.needed_columns(side, pa.schema([])))
+
+    def missing(self, side: int, schema: pa.Schema) -> list[str]:
+        """The columns of a side that the results need and its schema lacks."""
+        return [name for name in self.needed_columns(side, schema) if name not in schema.names]
+
+    def result_schema(self, schemas: tuple[pa.Schema | None, pa.Schema | None]) -> pa.Schema:
+        """The columns of the results, in order; what needs a stream with no known schema has type null.
+
+        Raises PredicateError where an expression does not fit the types of its columns.
+        """
+        fields: list[tuple[int, pa.Field]] = []
+        for side, schema in enumerate(schemas):
+            known = schema if schema is not None else pa.schema([])
+            for each in self.columns(side, known):
+                kind = known.field(each.column).type if each.column in known.names else pa.null()
+                fields.append((each.place, pa.field(each.name, kind)))
+        for one in self.computed:
+            sides = {self.roles.index(column.stream or "") for column in columns_in(one.expression)}
+            known_type = pa.null() if any(schemas[side] is None for side in sides) else self._type(one, schemas)
+            fields.append((one.place, pa.field(one.name, known_type)))
+        if self.counted is not None:
+            fields.append((self.counted.place, pa.field(self.counted.name, pa.int64())))
+        ordered = [field for _, field in sorted(fields, key=lambda entry: entry[0])]
+        check_names([field.name for field in ordered])
+        return pa.schema(ordered)
+
+    def _type(self, computed: Computed, schemas: tuple[pa.Schema | None, pa.Schema | None]) -> pa.DataType:
+        def column_type(column: Column) -> pa.DataType:
+            schema = schemas[self.roles.index(column.stream or "")]
+            assert schema is not None, "asked only where it is known"
+            return schema.field(column.name).type
+
+        return type_of(computed.expression, column_type)
+
+    def _check(self, item: Item) -> None:
+        left, right = self.roles
+        if isinstance(item, CountItem):
+            if self.kind != Kind.COUNT:
+                raise JoinError(f"select: the number of matches belongs to kind='count', not to kind='{self.kind}'")
+            return
+        if isinstance(item, ComputedItem):
+            used = [column.stream for column in columns_in(item.expression)]
+            shown = f"`{item.expression!r}`"
+            if not used:
+                raise JoinError(f"select: {shown} names no column: write a value that depends on a row")
+            unknown = next((role for role in used if role not in self.roles), left)
+            if unknown not in self.roles:
+                raise JoinError(
+                    f"select: {shown} names a column of {unknown!r}, which is no side of this join: "
+                    f"its sides are {left!r} and {right!r}"
+                )
+        else:
+            used, shown = [item.role], f"'{item.role}.{item.column}'"
+        if not self.kind.shows_right and right in used:
+            raise JoinError(
+                f"select: {shown} belongs to '{right}', of which kind='{self.kind}' shows no row: "
+                f"select columns of '{left}'" + (", or ask for kind='inner'" if self.kind == Kind.SEMI else "")
+            )
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse two result columns of one name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise JoinError(
+            f"select: '{twice}' would appear twice in the results: select it once, or give it another name "
+            "(AS in SQL, .alias(..) in Python)"
+        )
+
+
+def _name(item: Item) -> str:
+    return item.name or f"{item.role}.{item.column}" if isinstance(item, SelectItem) else item.name
+
+
+def _item(roles: tuple[str, str], given: object) -> Item:
+    left, right = roles
+    name = given.name if isinstance(given, Alias) else None
+    given = given.operand if isinstance(given, Alias) else given
+    if isinstance(given, Column):
+        if given.stream not in roles:
+            raise JoinError(
+                f"select: `{given!r}` is no column of this join: write {left}.{given.name} or {right}.{given.name}"
+            )
+        return SelectItem(given.stream, given.name, name=name)
+    if isinstance(given, Expression):
+        return ComputedItem(given, name or repr(given))
+    text = given if isinstance(given, str) else ""
+    role = next((role for role in roles if text.startswith(f"{role}.")), None)
+    if role is None or len(text) == len(role) + 1:
+        raise JoinError(
+            f"select: {given!r} must start with '{left}.' or '{right}.' and name a column; "
+            f"a computed value is written with columns, such as (stream('{left}').x * 2).alias('double')"
+        )
+    column, named, alias = re.split(r"(\s+AS\s+|$)", text[len(role) + 1 :], maxsplit=1, flags=re.IGNORECASE)
+    if named:
+        raise JoinError(f"select: {given!r}: write stream('{role}')['{column}'].alias('{alias}') for another name")
+    return SelectItem(role, column)

@@ -1,0 +1,169 @@
+"""What a written comparison computes with: checked families, float64 or exact numbers.
+
+Where a decimal takes part in a comparison, all of it is exact, and a number that is written is the decimal that is
+written. Otherwise one rule decides, side by side of the comparison sign: a side that holds a float column, a float
+constant or a division is float64 throughout, operation by operation as written; any other side is exact, without
+overflow. The two sides are then compared by value, exactly. Dates and times are numbers of nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from operators.query.constant_arithmetic import exact_number
+from operators.query.errors import PredicateError
+from operators.query.predicate import (
+    LEFT,
+    Chain,
+    Combined,
+    Comparison,
+    ConstantValue,
+    Step,
+)
+from operators.values.casts import remedy
+from operators.values.families import NUMBERS, TEXTS, TIMES, Family, article, combined, comparable, scaled
+from operators.values.key_types import KeyType
+
+Term = Chain | Combined | ConstantValue
+Types = tuple[KeyType, KeyType]
+
+
+def check_types(comparison: Comparison, types: Types) -> None:
+    """Refuse a comparison whose columns and constants do not measure the same kind of thing."""
+    checker = _Checker(comparison, types)
+    subject, other = checker.family(comparison.subject), checker.family(comparison.object)
+    if not comparable(subject, other):
+        checker.refuse(subject, "compared with", other)
+
+
+def has_decimals(comparison: Comparison, types: Types) -> bool:
+    """Whether the numbers that are written are decimals."""
+    if any(kind.family == "decimal" for kind in types):
+        return True
+    return any(isinstance(constant, Decimal) for constant in _constants(comparison))
+
+
+def is_float(term: Term, comparison: Comparison, types: Types) -> bool:
+    """Whether this side of a comparison is computed in float64."""
+    if has_decimals(comparison, types):
+        return False
+    if any(types[chain.side].is_float for chain in _chains(term)):
+        return True
+    return any(s.operator == "/" or isinstance(s.constant, float) for s in _steps(term))
+
+
+def linear(term: Term, types: Types) -> tuple[Fraction, Fraction, Fraction]:
+    """``(a, b, c)`` so that the side is ``a * left key + b * right key + c``, exactly; times in nanoseconds."""
+    if isinstance(term, Combined):
+        first, second = linear(term.first, types), linear(term.second, types)
+        sign = 1 if term.operator == "+" else -1
+        a, b, c = (x + sign * y for x, y in zip(first, second, strict=True))
+    elif isinstance(term, Chain):
+        kind = types[term.side]
+        a, b = (kind.unit, Fraction(0)) if term.side == LEFT else (Fraction(0), kind.unit)
+        c = kind.offset * kind.unit
+    else:
+        return Fraction(0), Fraction(0), exact_value(term)
+    for step in term.steps:
+        amount = exact_value(step.constant)
+        if step.operator in ("+", "-"):
+            c += amount if step.operator == "+" else -amount
+            continue
+        factor = {"*": amount, "/": 1 / amount if amount else amount}.get(step.operator, Fraction(-1))
+        a, b, c = a * factor, b * factor, c * factor
+        if step.operator == "from":
+            c += amount
+    return a, b, c
+
+
+def exact_value(constant: ConstantValue) -> Fraction:
+    """A constant as written: a length of time in nanoseconds, a float as the decimal that it prints as."""
+    if isinstance(constant, timedelta):
+        return Fraction(constant // timedelta(microseconds=1) * 1000)
+    return exact_number(constant)
+
+
+def _constants(comparison: Comparison) -> Iterator[ConstantValue]:
+    for term in (comparison.subject, comparison.object):
+        yield from (step.constant for step in _steps(term))
+        if not isinstance(term, (Chain, Combined)):
+            yield term
+
+
+def _chains(term: Term) -> Iterator[Chain]:
+    if isinstance(term, Combined):
+        yield from (term.first, term.second)
+    elif isinstance(term, Chain):
+        yield term
+
+
+def _steps(term: Term) -> Iterator[Step]:
+    for chain in _chains(term):
+        yield from chain.steps
+    if isinstance(term, Combined):
+        yield from term.steps
+
+
+class _Checker:
+    """Families through the operations of one comparison, with its text at hand for messages."""
+
+    def __init__(self, comparison: Comparison, types: Types) -> None:
+        self.comparison = comparison
+        self.types = types
+        self.written_float: Family = "decimal" if has_decimals(comparison, types) else "float"
+
+    def family(self, term: Term) -> Family:
+        if isinstance(term, Combined):
+            family = self.combine(self.family(term.first), term.operator, self.family(term.second))
+        elif isinstance(term, Chain):
+            family = self.types[term.side].family
+        elif isinstance(term, timedelta):
+            return "duration"
+        elif isinstance(term, float):
+            return self.written_float
+        else:
+            return "decimal" if isinstance(term, Decimal) else "integer"
+        for step in term.steps:
+            family = self.after(family, step)
+        return family
+
+    def after(self, family: Family, step: Step) -> Family:
+        if step.operator == "negate":
+            if family not in (*NUMBERS, "duration"):
+                raise self.error(f"{article(family)} has no negative")
+            return family
+        constant = self.family(step.constant)
+        if step.operator in ("*", "/"):
+            found = scaled(family, step.operator, constant)
+            if found is None and family in TIMES and constant in NUMBERS:
+                only = ", only by a whole number" if family == "duration" else ""
+                raise self.error(f"{article(family)} cannot be scaled by {step.constant!r}{only}")
+            if found is None:
+                self.refuse(family, step.operator, constant)
+            return self.written_float if found == "float" and family != "float" else found or family
+        if step.operator == "from":
+            return self.combine(constant, "-", family)
+        return self.combine(family, step.operator, constant)
+
+    def combine(self, one: Family, operator: str, other: Family) -> Family:
+        found = combined(one, operator, other)
+        if found is None:
+            self.refuse(one, operator, other)
+        assert found is not None
+        return found
+
+    def refuse(self, one: Family, relation: str, other: Family) -> None:
+        left, right = self.types
+        shown = f"{left.column} is {left.arrow}, {right.column} is {right.arrow}"
+        verb = f"{article(one)} cannot be {relation} {article(other)}"
+        if relation in ("+", "-", "*", "/"):
+            verb = f"{article(one)} {relation} {article(other)} has no meaning"
+            if one in TEXTS and other in TEXTS:
+                raise self.error(f"{verb} ({shown}); compare the columns as they are")
+        raise self.error(f"{verb} ({shown}); {remedy(self.types, {one, other})}")
+
+    def error(self, message: str) -> PredicateError:
+        return PredicateError(f"`{self.comparison.written}`: {message}")
