@@ -111,8 +111,19 @@ def test_very_many_random_joins_of_each_family(family: Family, data: st.DataObje
     check(data.draw(surface_cases(families=(family,), max_rows=16)), ENGINES[name](2))
 
 
+on_ray = st.sampled_from(["SPOJoin", "IndexJoin", "SplitJoin"])
+
+
 @pytest.mark.usefixtures("ray_cluster")
-@settings(sampled, max_examples=2)
-@given(case=surface_cases(max_rows=20), name=st.sampled_from(["SPOJoin", "IndexJoin", "SplitJoin"]))
+@settings(sampled, max_examples=1)
+@given(case=surface_cases(max_rows=20, kinds=("full",)), name=on_ray)
 def test_actors_follow_the_law(case: SurfaceCase, name: str) -> None:
+    check(case, ENGINES[name](2), RayRuntime())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+@settings(sampled, max_examples=12)
+@given(case=surface_cases(max_rows=20), name=on_ray)
+def test_many_joins_of_actors_follow_the_law(case: SurfaceCase, name: str) -> None:
     check(case, ENGINES[name](2), RayRuntime())
