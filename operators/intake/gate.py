@@ -1,6 +1,6 @@
 """The gate: merges any number of physical sources into one total order.
 
-The order is (event time, source name, offset), and then the stream's name should two streams use one source name. A row
+The order is (event time, source name, offset), with the stream's name before the offset should two streams share one. A row
 may pass when no source that is still open can deliver an earlier one. So the merged sequence is a function of the rows
 alone: not of when they arrive, nor of how they are cut into batches.
 
