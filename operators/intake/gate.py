@@ -1,8 +1,8 @@
 """The gate: merges any number of physical sources into one total order.
 
-The order is (event time, source name, offset), with the stream's name before the offset should two streams share one. A row
-may pass when no source that is still open can deliver an earlier one. So the merged sequence is a function of the rows
-alone: not of when they arrive, nor of how they are cut into batches.
+The order is (event time, source name, offset), with the stream's name before the offset should two streams share a
+source name. A row may pass when no source that is still open can deliver an earlier one. So the merged sequence is a
+function of the rows alone: not of when they arrive, nor of how they are cut into batches.
 
 In: batches of each stream, each source in its own order; announcements, silences and ends of sources.
 Out: for each release one batch per stream, with the sequence number of each row in column `#seq` (and its time in
