@@ -61,6 +61,8 @@ def sort_of(node: term.Value, sorts: Sorts) -> Sort:
 def value_sql(node: term.Value, sorts: Sorts, wanted: Sort) -> str:
     """An expression as an operand of that sort; decimals are whole numbers of millionths."""
     own = sort_of(node, sorts)
+    if wanted == "decimal" and isinstance(node, term.Arithmetic):
+        own = "decimal"  # a decimal anywhere in the comparison makes all of its arithmetic exact
     match node:
         case term.Column(side, name):
             sql = f'{_ALIASES[side]}."{name}"'
