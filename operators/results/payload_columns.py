@@ -18,6 +18,7 @@ from operators.results.byte_gather import gather_bytes
 from operators.results.text_settling import Texts, is_text
 from operators.routing.growing_array import GrowingArray
 from operators.values.takeable_types import from_takeable, takeable_type, to_takeable
+from operators.values.text_keys import leads_of
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -75,9 +76,8 @@ class _Validity:
 
     def append(self, array: pa.Array, base: int, before: int) -> None:
         if array.null_count and self._valid is None:
-            self._valid = GrowingArray(np.bool_)
-            self._valid.append(np.ones(base + before, dtype=np.bool_))
-            self._valid.drop_before(base)
+            self._valid = GrowingArray(np.bool_, base)
+            self._valid.append(np.ones(before, dtype=np.bool_))
         if self._valid is not None:
             self._valid.append(array.is_valid().to_numpy(zero_copy_only=False))
 
@@ -152,6 +152,7 @@ class _Bytes(PayloadColumn):
         self._bytes = GrowingArray(np.uint8)
         self._ends = GrowingArray(np.int64)  # one more than there are values: the first begins at the first
         self._ends.append(np.zeros(1, np.int64))
+        self._leads: GrowingArray | None = None
         self._validity = _Validity()
 
     def append(self, array: pa.Array) -> None:
@@ -167,6 +168,9 @@ class _Bytes(PayloadColumn):
         self._ends.append(offsets[1:].astype(np.int64) + (int(self._ends.values[-1]) - begin))
         if end > begin:
             self._bytes.append(np.frombuffer(data, np.uint8)[begin:end])
+        if self._leads is not None:
+            held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+            self._add_leads(held, offsets.astype(np.int64))
 
     def take(self, positions: Int64, missing: Bool | None) -> pa.Array:
         index = _index(positions, self._ends.base, missing)
@@ -184,16 +188,26 @@ class _Bytes(PayloadColumn):
         return taken.cast(self._kind) if self._view else taken
 
     def texts(self) -> Texts:
-        return Texts(self._bytes.values, self._ends.values, self._bytes.base, self._ends.base)
+        if self._leads is None:  # from now on they are kept up
+            self._leads = GrowingArray(np.int64, self._ends.base)
+            self._add_leads(self._bytes.values, self._ends.values - self._bytes.base)
+        return Texts(self._bytes.values, self._ends.values, self._bytes.base, self._ends.base, self._leads.values)
+
+    def _add_leads(self, data: npt.NDArray[np.uint8], offsets: Int64) -> None:
+        assert self._leads is not None
+        self._leads.append(leads_of(data, offsets))
 
     def drop_before(self, position: int) -> None:
         self._ends.drop_before(min(position, self._ends.base + len(self._ends) - 1))
         self._bytes.drop_before(int(self._ends.values[0]))
+        if self._leads is not None:
+            self._leads.drop_before(self._ends.base)
         self._validity.drop_before(position)
 
     @property
     def nbytes(self) -> int:
-        return self._bytes.nbytes + self._ends.nbytes + self._validity.nbytes
+        leads = 0 if self._leads is None else self._leads.nbytes
+        return self._bytes.nbytes + self._ends.nbytes + self._validity.nbytes + leads
 
     @property
     def _long(self) -> pa.DataType:

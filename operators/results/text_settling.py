@@ -25,12 +25,16 @@ _PASSING: dict[ComparisonOperator, int] = {
 
 
 class Texts(NamedTuple):
-    """A column of one side: row p - first, at position p, is ``data[ends[row] - base : ends[row + 1] - base]``."""
+    """A column of one side: row p - first, at position p, is ``data[ends[row] - base : ends[row + 1] - base]``.
+
+    leads: the first eight bytes of each row as a number; where two differ, the rows differ likewise.
+    """
 
     data: np.ndarray
     ends: np.ndarray
     base: int
     first: int
+    leads: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,9 @@ class TextSettling:
         passing = self.passing if side == LEFT else _mirrored(self.passing)
         own, other = texts[side], texts[1 - side]
         kept = _settle(
-            first - own.first, frozen(own.data), frozen(own.ends), own.base,
+            first - own.first, frozen(own.data), frozen(own.ends), own.base, frozen(own.leads),
             frozen(matches.offsets), frozen(matches.positions),
-            frozen(other.data), frozen(other.ends), other.base, other.first,
+            frozen(other.data), frozen(other.ends), other.base, frozen(other.leads), other.first,
             passing, offsets, positions,
         )  # fmt: skip
         return matches if kept == len(positions) else Matches(offsets, positions[:kept])
@@ -96,11 +100,13 @@ def _settle(
     own_data: np.ndarray,
     own_ends: np.ndarray,
     own_base: int,
+    own_leads: np.ndarray,
     candidate_offsets: np.ndarray,
     candidates: np.ndarray,
     data: np.ndarray,
     ends: np.ndarray,
     base: int,
+    leads: np.ndarray,
     first: int,
     passing: int,
     offsets: np.ndarray,
@@ -112,13 +118,15 @@ def _settle(
     for row in range(candidate_offsets.size - 1):
         a = own_ends[first_row + row] - own_base
         a_size = own_ends[first_row + row + 1] - own_ends[first_row + row]
+        lead = own_leads[first_row + row]
         for i in range(candidate_offsets[row], candidate_offsets[row + 1]):
             place = candidates[i] - first
-            b = ends[place] - base
-            b_size = ends[place + 1] - ends[place]
-            positions[kept] = candidates[i]
-            if passing != 2 or a_size == b_size:  # where lengths differ, values do
+            if leads[place] == lead:
+                b, b_size = ends[place] - base, ends[place + 1] - ends[place]
                 order = order_of_bytes(own_data, a, a_size, data, b, b_size)
-                kept += ((2 << order if order >= 0 else 1) & passing) != 0
+            else:
+                order = -1 if lead < leads[place] else 1
+            positions[kept] = candidates[i]
+            kept += ((2 << order if order >= 0 else 1) & passing) != 0
         offsets[row + 1] = kept
     return kept

@@ -16,11 +16,12 @@ class GrowingArray:
     Cost: `append` and `drop_before` are amortised O(1) per element; at most half of the memory is unused.
     """
 
-    def __init__(self, dtype: npt.DTypeLike) -> None:
+    def __init__(self, dtype: npt.DTypeLike, base: int = 0) -> None:
+        """Empty; the first element will be at position `base`."""
         self._buffer: npt.NDArray[Any] = np.empty(_SMALLEST, dtype=dtype)
         self._start = 0
         self._end = 0
-        self._base = 0
+        self._base = base
 
     @property
     def base(self) -> int:

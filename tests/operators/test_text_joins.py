@@ -85,7 +85,7 @@ class Held:
     def texts(self, side: int, column: str) -> Texts:
         data = "".join(self.sides[side]).encode()
         ends = np.cumsum([0, *map(len, self.sides[side])])
-        return Texts(np.frombuffer(data, np.uint8), ends, 0, 0)
+        return Texts(np.frombuffer(data, np.uint8), ends, 0, 0, np.zeros(0, np.int64))
 
 
 def batch(*texts: str) -> pa.RecordBatch:
