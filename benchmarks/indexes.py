@@ -20,9 +20,19 @@ from typing import Any
 
 from benchmarks import bucketed_join, two_inequalities
 from benchmarks.index_workloads import DISTRIBUTIONS, Steady, Workload, steady
-from indexes import BISort, IMTree, PIMTree, RaPTable, WiBPlusTree, WindowIndex
-from indexes.catalogue import CATALOGUE, make_index
-from indexes.choice import Observed, Query, choose
+from indexes import (
+    CATALOGUE,
+    BISort,
+    IMTree,
+    Observed,
+    PIMTree,
+    Query,
+    RaPTable,
+    WiBPlusTree,
+    WindowIndex,
+    choose,
+    make_index,
+)
 
 ROUNDS = 3
 """Machines are shared and noisy: the best of so many runs counts, ours and the peer's alike."""

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import in_blocks
-from operators import CountWindow, RunningJoin, StreamJoin
-from operators.query.orderings import Ordering
+from operators import CountWindow, Ordering, RunningJoin, StreamJoin
 
 MATCHES = 300
 SPACE = 1 << 31

@@ -31,11 +31,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indexes import BISort, Interval, Keys, Live, NestedLoop, RaPTable, WiBPlusTree
-from indexes.subwindows import SubwindowIndex
-from operators import CountWindow, RunningJoin, StreamJoin
-from operators.engines.pan_join import SUBWINDOWS, PanJoin
-from operators.query.orderings import Ordering
+from indexes import BISort, Interval, Keys, Live, NestedLoop, RaPTable, SubwindowIndex, WiBPlusTree
+from operators import SUBWINDOWS, CountWindow, Ordering, PanJoin, RunningJoin, StreamJoin
 from topology import LocalRuntime, RayRuntime, Runtime
 
 STRUCTURES: dict[str, type[RaPTable] | type[WiBPlusTree] | type[BISort]] = {

@@ -24,12 +24,19 @@ import pyarrow as pa
 from benchmarks.measure import in_blocks, run_join
 from benchmarks.virtual_processors import VirtualProcessors
 from indexes import Interval, Keys, Live
-from operators import CountWindow, StreamJoin
-from operators.engines.index_join import INDEX_JOIN, TASK_ROWS, IndexJoin
-from operators.engines.index_join_element import IndexJoinElement
-from operators.engines.index_setting import IndexSetting
-from operators.engines.work_queue import WorkQueue
-from operators.routing.element_rows import SIDES, ElementRows, Limits
+from operators import (
+    INDEX_JOIN,
+    SIDES,
+    TASK_ROWS,
+    CountWindow,
+    ElementRows,
+    IndexJoin,
+    IndexJoinElement,
+    IndexSetting,
+    Limits,
+    StreamJoin,
+    WorkQueue,
+)
 from topology import Batch, Emit, Origin, Punctuation, Task, TaskContext
 
 KEYS = 1 << 30

@@ -18,12 +18,22 @@ import numpy as np
 import pyarrow as pa
 import ray
 
-from topology import MapBatches, Origin, RayRuntime, RunningTopology, TopologyBuilder
-from topology.flight_auth import Authority, Grant, Right
-from topology.flight_channel import ChannelReceiver, FlightChannel
-from topology.flight_port import FlightPort
-from topology.inbox import Inbox
-from topology.messages import Barrier, Batch
+from topology import (
+    Authority,
+    Barrier,
+    Batch,
+    ChannelReceiver,
+    FlightChannel,
+    FlightPort,
+    Grant,
+    Inbox,
+    MapBatches,
+    Origin,
+    RayRuntime,
+    Right,
+    RunningTopology,
+    TopologyBuilder,
+)
 
 SIZES = (1, 100, 1_000, 10_000, 100_000)
 CALLS_UNDER_WAY = 64

@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indexes import Interval, Keys, Live
-from indexes.nested_loop import NestedLoop
-from operators import CountWindow, Engine, IndexJoin, RunningJoin, StreamJoin
-from operators.engines.scale_join import PROCESSING_THREAD, ScaleJoin, work_spread
+from indexes import Interval, Keys, Live, NestedLoop
+from operators import PROCESSING_THREAD, CountWindow, Engine, IndexJoin, RunningJoin, ScaleJoin, StreamJoin, work_spread
 from topology import LocalRuntime, Metrics
 
 PAPER, PUBLIC = 4e9, {1: 0.16e9, 2: 0.33e9}

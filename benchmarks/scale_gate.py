@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from operators.intake.scale_gate import ScaleGate
-from operators.intake.waiting_run import SourceName
+from operators import ScaleGate, SourceName
 
 PAPER = 150_000
 PUBLIC = {2: 4_000_000, 8: 8_000_000}

@@ -31,9 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.virtual_processors import VirtualProcessors
-from operators import CountWindow, HandshakeJoin, RunningJoin, SplitJoin, StreamJoin
-from operators.engines.engine import Engine
-from operators.query.orderings import EveryK, Ordering
+from operators import CountWindow, Engine, EveryK, HandshakeJoin, Ordering, RunningJoin, SplitJoin, StreamJoin
 
 ORDERINGS: tuple[Ordering, ...] = ("strict", "outer", EveryK(100), EveryK(10_000), "none")
 CORES = (1, 2, 4, 8, 16)

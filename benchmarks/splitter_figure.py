@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from indexes.splitters import adjusted, quantiles, spread
+from indexes import adjusted, quantiles, spread
 
 KEYS = 2**32
 """The keys are 32-bit integers, and the first splitters are spread evenly over them."""

@@ -29,10 +29,17 @@ import polars as pl
 import pyarrow as pa
 
 from benchmarks.data import datacentre_readings
-from indexes import Interval, Keys, Live, PermutationOffsetJoin, SortedRun, probe_blocks
-from indexes.columns import EVERYWHERE
-from indexes.permutation_costs import Strategy
-from indexes.range_tree_window import RangeTreeWindow
+from indexes import (
+    EVERYWHERE,
+    Interval,
+    Keys,
+    Live,
+    PermutationOffsetJoin,
+    RangeTreeWindow,
+    SortedRun,
+    Strategy,
+    probe_blocks,
+)
 
 WINDOW, SLID, FILL = 1_000_000, 36_789, 10_000
 NOISE = {10: 0.18, 300: 5.3, 5_600: 100.0}

@@ -18,10 +18,19 @@ from functools import partial
 
 import pyarrow as pa
 
-from topology import DEFAULT_STREAM, Batch, Emit, Task, TaskContext, Topology, Watermark
-from topology.messages import Message
-from topology.metrics import TaskCounters
-from topology.task_loop import Outputs, TaskCore
+from topology import (
+    DEFAULT_STREAM,
+    Batch,
+    Emit,
+    Message,
+    Outputs,
+    Task,
+    TaskContext,
+    TaskCore,
+    TaskCounters,
+    Topology,
+    Watermark,
+)
 
 
 @dataclass

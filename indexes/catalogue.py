@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from indexes.bi_sort import BISort
-from indexes.bplus_tree import BPlusTree
-from indexes.chained_index import ChainedIndex
-from indexes.grid_index import GridIndex
-from indexes.hash_index import HashIndex
-from indexes.im_tree import IMTree
-from indexes.immutable_bplus_tree import ImmutableBPlusTree
-from indexes.leveled_trees import LeveledTrees
-from indexes.linear_scan import LinearScan
-from indexes.nested_loop import NestedLoop
-from indexes.pim_tree import PIMTree
-from indexes.range_tree_window import RangeTreeWindow
-from indexes.rap_table import RaPTable
-from indexes.sorted_list_index import SortedListIndex
-from indexes.tiered_runs import TieredRuns
-from indexes.wide_bplus_tree import WiBPlusTree
-from indexes.window_index import WindowIndex
+from indexes.grids.grid_index import GridIndex
+from indexes.kernels.linear_scan import LinearScan
+from indexes.kernels.window_index import WindowIndex
+from indexes.one_key.hash_index import HashIndex
+from indexes.one_key.sorted_list_index import SortedListIndex
+from indexes.pan.bi_sort import BISort
+from indexes.pan.rap_table import RaPTable
+from indexes.pan.wide_bplus_tree import WiBPlusTree
+from indexes.permutations.range_tree_window import RangeTreeWindow
+from indexes.permutations.tiered_runs import TieredRuns
+from indexes.scans.nested_loop import NestedLoop
+from indexes.trees.bplus_tree import BPlusTree
+from indexes.trees.chained_index import ChainedIndex
+from indexes.trees.im_tree import IMTree
+from indexes.trees.immutable_bplus_tree import ImmutableBPlusTree
+from indexes.trees.leveled_trees import LeveledTrees
+from indexes.trees.pim_tree import PIMTree
 
 SUBWINDOWS = 4
 """Subwindows of PanJoin's structures in a window: a few, since every probe asks each of them."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indexes.columns import Interval, Keys
-from indexes.ordered_integers import ordered_integers
+from indexes.kernels.columns import Interval, Keys
+from indexes.kernels.ordered_integers import ordered_integers
 
 FEW_ROWS = 256
 """Window up to which comparing with every row is as cheap as any structure."""

@@ -14,51 +14,6 @@ follow the data through the rooms, each of which imports only those before it:
 - engines: the elements of each paper, between router and collector
 """
 
-from operators.engines.engine import Engine
-from operators.engines.handshake_join import HandshakeJoin
-from operators.engines.index_join import IndexJoin
-from operators.engines.pan_join import PanJoin
-from operators.engines.scale_join import ScaleJoin
-from operators.engines.split_join import SplitJoin
-from operators.engines.spo_join import SPOJoin
-from operators.join import StreamJoin
-from operators.query.errors import (
-    DurationError,
-    JoinError,
-    PredicateError,
-    QueryError,
-    UnboundedStateWarning,
-    WindowError,
-)
-from operators.query.expressions import col, stream
-from operators.query.functions import Function, function
-from operators.query.orderings import EveryK, Ordering
-from operators.query.windows import CountWindow, TimeWindow, UnboundedWindow
-from operators.running_join import RunningJoin
+import lazy_loader
 
-__all__ = [
-    "CountWindow",
-    "DurationError",
-    "Engine",
-    "EveryK",
-    "Function",
-    "HandshakeJoin",
-    "IndexJoin",
-    "JoinError",
-    "Ordering",
-    "PanJoin",
-    "PredicateError",
-    "QueryError",
-    "RunningJoin",
-    "SPOJoin",
-    "ScaleJoin",
-    "SplitJoin",
-    "StreamJoin",
-    "TimeWindow",
-    "UnboundedStateWarning",
-    "UnboundedWindow",
-    "WindowError",
-    "col",
-    "function",
-    "stream",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -16,8 +16,7 @@ from operators.routing.element_rows import LEFT, RIGHT, SIDES
 from operators.routing.pair_check import PairCheck
 from operators.routing.payload_plan import PayloadPlan
 from operators.state_estimates import row_bytes, rows_in_words
-from topology import Metrics
-from topology.plan import Plan
+from topology import Metrics, Plan
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin

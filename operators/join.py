@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from operators.engines.auto_engine import EngineChoice, choose_engine
-from operators.engines.engine import Engine
+from operators.engines.shared.engine import Engine
 from operators.explanation import Explanation, explain
 from operators.feeding import Feed, Feeding, sources_of
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
@@ -24,15 +24,14 @@ from operators.query.interval_join import interval_windows
 from operators.query.kinds import Kind, kind_of
 from operators.query.orderings import Ordering, ordering_of
 from operators.query.predicate import LAST_OF_EACH_KEY, LEFT, RIGHT, Predicate
-from operators.query.sql import parse_condition, parse_query
-from operators.query.sql_window import ParameterValue
 from operators.query.windows import Window
 from operators.routing.step_rows import is_per_key
 from operators.running_join import RunningJoin, conformed
+from operators.sql.parse import parse_condition, parse_query
+from operators.sql.window import ParameterValue
 from operators.state_estimates import warn_of_unbounded_state
 from operators.values.selection import Selection
-from topology import LocalRuntime, Metrics, Runtime, Topology
-from topology.plan import Plan
+from topology import LocalRuntime, Metrics, Plan, Runtime, Topology
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
 """The rows of one physical source."""

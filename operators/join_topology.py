@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from operators.engines.engine import ROUTER, ElementPlan, Engine
+from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.intake.event_time_settings import RESULTS, BoundCheck, bounds_of, idle_seconds
 from operators.intake.gate import Gate
 from operators.intake.late_rows import LATE, LATE_STREAM

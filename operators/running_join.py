@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from operators.bounds.condition_types import check_condition
 from operators.explanation import Explanation, explain
 from operators.intake.late_rows import LATE, Reason, late_schema
 from operators.query.errors import PredicateError, WindowError
 from operators.query.predicate import LEFT, RIGHT
 from operators.routing.liveness import liveness
-from operators.values.condition_types import check_condition
-from topology import Endpoint, Metrics, RunningTopology, SchemaError
-from topology.input_guard import InputGuard
-from topology.running import log
+from topology import Endpoint, InputGuard, Metrics, RunningTopology, SchemaError, log
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin

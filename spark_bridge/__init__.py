@@ -20,18 +20,6 @@ partitions from the status rows when the job is done, and put the reader's word 
 would need this package (`spark.addArtifacts(..., pyfile=True)`) and, again, a way to the door.
 """
 
-from spark_bridge.errors import ResultsLostError, SparkUnavailableError, UnsupportedSessionError
-from spark_bridge.feed import FeedReport, feed
-from spark_bridge.results import results_dataframe
-from spark_bridge.session import local_session, require_java
+import lazy_loader
 
-__all__ = [
-    "FeedReport",
-    "ResultsLostError",
-    "SparkUnavailableError",
-    "UnsupportedSessionError",
-    "feed",
-    "local_session",
-    "require_java",
-    "results_dataframe",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,9 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import topology.errors
-from topology import Endpoint, InterlaceError
-from topology.errors import ConnectionLostError
+from topology import ERROR_KINDS, ConnectionLostError, Endpoint, InterlaceError
 
 
 class SparkUnavailableError(InterlaceError, RuntimeError):
@@ -25,9 +23,8 @@ class ResultsLostError(InterlaceError, RuntimeError):
 
 
 _KINDS: dict[str, type[InterlaceError]] = {
-    kind.__name__: kind
-    for kind in [*vars(topology.errors).values(), SparkUnavailableError, UnsupportedSessionError, ResultsLostError]
-    if isinstance(kind, type) and issubclass(kind, InterlaceError)
+    **ERROR_KINDS,
+    **{kind.__name__: kind for kind in (SparkUnavailableError, UnsupportedSessionError, ResultsLostError)},
 }
 
 

@@ -20,8 +20,7 @@ from spark_bridge.schemas import arrow_schema
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.staging_task import STATUS, StagePartition, source_name
 from spark_bridge.tagged_jobs import tagged_jobs
-from topology import InputError, InterlaceError, RunningTopology
-from topology.event_time import check_event_time
+from topology import InputError, InterlaceError, RunningTopology, check_event_time
 
 
 @dataclass(frozen=True)

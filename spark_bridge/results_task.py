@@ -15,8 +15,7 @@ from pyspark import TaskContext
 
 from spark_bridge.errors import ResultsLostError, calling, described
 from spark_bridge.schemas import fitted
-from topology import Endpoint, InterlaceError
-from topology.flight_client import FlightClient
+from topology import Endpoint, FlightClient, InterlaceError
 
 SPOOL = "content BINARY"
 _SPOOL = pa.schema([("content", pa.binary())])

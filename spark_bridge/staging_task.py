@@ -15,8 +15,7 @@ from pyspark import TaskContext
 
 from spark_bridge.errors import calling, described
 from spark_bridge.schemas import fitted
-from topology import Endpoint, InputError
-from topology.flight_client import FlightClient
+from topology import Endpoint, FlightClient, InputError
 
 STATUS = "partition INT, attempt STRING, rows LONG, error STRING"
 _STATUS = pa.schema(

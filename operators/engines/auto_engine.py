@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from operators.engines.engine import Engine
-from operators.engines.index_join import IndexJoin
-from operators.engines.index_setting import AUTO, asked_of
-from operators.engines.spo_join import SPOJoin
+from operators.engines.index_join.description import IndexJoin
+from operators.engines.shared.engine import Engine
+from operators.engines.shared.index_setting import AUTO, asked_of
+from operators.engines.spo_join.description import SPOJoin
 from operators.query.predicate import Predicate
 from operators.query.windows import Window
 

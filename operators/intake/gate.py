@@ -32,9 +32,21 @@ from operators.intake.waiting_run import SourceName
 from operators.query.durations import Duration, in_unit, written
 from operators.query.errors import JoinError
 from operators.values.takeable_types import take_rows
-from topology import Batch, Bolt, Emit, End, Idle, Origin, Punctuation, Task, TaskContext, Watermark
-from topology.event_time import Times, event_times
-from topology.messages import Time
+from topology import (
+    Batch,
+    Bolt,
+    Emit,
+    End,
+    Idle,
+    Origin,
+    Punctuation,
+    Task,
+    TaskContext,
+    Time,
+    Times,
+    Watermark,
+    event_times,
+)
 
 log = logging.getLogger("interlace")
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from indexes.compiled import kernel
-from indexes.ordered_integers import ordered_integers
+from indexes import kernel, ordered_integers
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

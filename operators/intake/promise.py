@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from topology.event_time import Times
-from topology.messages import Time
+from topology import Time, Times
 
 _LEAST = -(2**63)
 _MOST_APART = 2**64 - 1

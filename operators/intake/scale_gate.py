@@ -17,8 +17,7 @@ from operators.intake.promise import Promise
 from operators.intake.waiting_run import Border, Part, SourceName, WaitingRun
 from operators.intake.waiting_source import WaitingSource
 from operators.values.takeable_types import take_rows
-from topology.event_time import Times
-from topology.messages import Time
+from topology import Time, Times
 
 Int64 = npt.NDArray[np.int64]
 

@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.values.takeable_types import take_rows
-from topology.event_time import Times
-from topology.messages import Time, rows_bytes
-from topology.spill import SpillQueue
+from topology import SpillQueue, Time, Times, rows_bytes
 
 
 class SourceName(NamedTuple):

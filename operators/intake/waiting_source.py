@@ -11,9 +11,7 @@ import pyarrow as pa
 from operators.intake.promise import Promise
 from operators.intake.waiting_run import LAST, Border, Part, Rank, SourceName, WaitingRun
 from operators.values.takeable_types import take_rows
-from topology.event_time import Times
-from topology.messages import Time
-from topology.spill import SpillQueue
+from topology import SpillQueue, Time, Times
 
 MEMORY = 64 * 1024 * 1024
 """Bytes of a source's waiting rows that stay in memory; the rest is on disk."""

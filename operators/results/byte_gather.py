@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexes.columns import frozen
-from indexes.compiled import kernel
+from indexes import frozen, kernel
 
 
 def gather_bytes(data: np.ndarray, ends: np.ndarray, rows: np.ndarray, base: int) -> tuple[np.ndarray, np.ndarray]:

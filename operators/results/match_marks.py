@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexes.compiled import kernel
+from indexes import kernel
 
 
 @kernel

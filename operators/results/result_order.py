@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from indexes import Matches
-from indexes.columns import frozen
+from indexes import Matches, frozen
 
 Int64 = npt.NDArray[np.int64]
 

@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from indexes.byte_words import order_of_bytes
-from indexes.columns import Matches, frozen
-from indexes.compiled import kernel
+from indexes import Matches, frozen, kernel, order_of_bytes
 from operators.query.expressions import ComparisonOperator
 from operators.query.predicate import LEFT, Chain, Dimension
 

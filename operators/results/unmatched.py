@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from indexes import Matches
-from indexes.columns import frozen
+from indexes import Matches, frozen
 from operators.results.match_marks import mark, mark_first, mark_first_pairs
 from operators.results.probe_rows import TakenRows
 from operators.routing.growing_array import GrowingArray

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from topology import Bolt, TopologyBuilder
-from topology.builder import Subscriptions
-from topology.components import DEFAULT_STREAM
-from topology.groupings import Grouping
+from topology import DEFAULT_STREAM, Bolt, Grouping, Subscriptions, TopologyBuilder
 
 
 class BranchBuilder(TopologyBuilder):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from indexes.compiled import kernel
+from indexes import kernel
 
 NONE = -1
 """In place of a position: there is no such row."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from indexes.compiled import kernel
+from indexes import kernel
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]

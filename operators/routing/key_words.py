@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indexes.compiled import kernel
+from indexes import kernel
 from operators.query.errors import PredicateError
 from operators.routing.key_dictionary import ByteDictionary
 from operators.values.key_types import decoded, key_type, stored_values

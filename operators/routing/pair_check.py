@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from operators.bounds.dimension_keys import are_values_needed
 from operators.query.condition import columns_in
 from operators.query.predicate import Predicate
-from operators.values.dimension_keys import are_values_needed
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes import Interval, Keys
+from operators.bounds.bound_dimension import BoundDimension
+from operators.bounds.dimension_keys import keys_of
+from operators.bounds.intervals import bind
 from operators.query.predicate import Dimension, Predicate
 from operators.routing.element_rows import LEFT, RIGHT
 from operators.routing.key_ordinals import KeyedRows
 from operators.routing.step_rows import StepRows
-from operators.values.bound_dimension import BoundDimension
-from operators.values.bounds import bind
-from operators.values.dimension_keys import keys_of
 from operators.values.evaluation import evaluate
 from topology import Batch
 

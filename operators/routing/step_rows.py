@@ -13,8 +13,7 @@ from operators.query.windows import CountWindow, Window
 from operators.routing.element_rows import LEFT, RIGHT, Int64, values_of
 from operators.routing.key_ordinals import KeyedRows
 from operators.routing.liveness import Liveness, Times, liveness
-from topology import Batch
-from topology.event_time import event_times
+from topology import Batch, event_times
 
 NO_ROWS: Int64 = np.empty(0, dtype=np.int64)
 

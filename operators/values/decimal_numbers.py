@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 
-from indexes.columns import frozen
-from indexes.compiled import kernel
+from indexes import frozen, kernel
 
 DIGITS_IN_64_BITS = 18
 

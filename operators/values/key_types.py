@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indexes.columns import Keys
+from indexes import Keys
 from operators.query.errors import PredicateError
 from operators.values.decimal_numbers import DIGITS_IN_64_BITS, decimal_leads, small_decimals
 from operators.values.families import TEXTS, TIMES, Family

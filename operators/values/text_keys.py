@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from indexes.columns import frozen
-from indexes.compiled import kernel
-from indexes.long_keys import LongKeys
+from indexes import LongKeys, frozen, kernel
 
 
 def text_leads(array: pa.Array) -> np.ndarray:

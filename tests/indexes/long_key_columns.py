@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indexes.columns import Keys
-from indexes.compiled import kernel
-from indexes.long_keys import LongKeys
+from indexes.kernels.columns import Keys
+from indexes.kernels.compiled import kernel
+from indexes.kernels.long_keys import LongKeys
 from operators.values.decimal_numbers import DIGITS_IN_64_BITS, small_decimals
 
 

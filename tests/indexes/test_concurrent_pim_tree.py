@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from indexes import Interval, Keys, Live
-from indexes.pim_tree import PIMTree
+from indexes.trees.pim_tree import PIMTree
 
 BATCH = 400
 ROUNDS = 6

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from indexes import Interval, Keys, LinearScan, Live, WindowIndex
-from indexes.subwindows import SubwindowIndex
+from indexes.one_key.subwindows import SubwindowIndex
 from tests.indexes.generated import assert_same
 
 ROWS = 1500

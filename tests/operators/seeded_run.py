@@ -17,9 +17,9 @@ from operators import StreamJoin
 from tests.oracle import assert_same_result
 from tests.strategies import JoinCase
 from topology import DEFAULT_STREAM, Batch, Emit, End, Task, TaskContext, Topology, Watermark
-from topology.messages import Message
-from topology.metrics import TaskCounters
-from topology.task_loop import Outputs, TaskCore
+from topology.graph.messages import Message
+from topology.tasks.metrics import TaskCounters
+from topology.tasks.task_loop import Outputs, TaskCore
 
 
 class _Running:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from operators import CountWindow, RunningJoin, SPOJoin, StreamJoin, TimeWindow
-from operators.engines.engine import Engine
+from operators.engines.shared.engine import Engine
 from topology import LocalRuntime
 
 ROWS = 3000

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, SPOJoin, StreamJoin, TimeWindow, UnboundedWindow
-from operators.engines.engine import Engine
-from operators.engines.steps import Answering
+from operators.engines.shared.engine import Engine
+from operators.engines.shared.steps import Answering
 from tests.oracle import Count, Time, Window, assert_same_result, assert_same_rows
 from tests.strategies import JoinCase, join_cases
 from topology import LocalRuntime, Runtime

@@ -12,7 +12,7 @@ from pyspark import TaskContext
 
 from spark_bridge.results_task import ReadSink
 from spark_bridge.staging_task import StagePartition
-from topology.flight_client import FlightClient
+from topology.flight.client import FlightClient
 
 
 def first_attempt() -> bool:

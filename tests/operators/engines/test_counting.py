@@ -24,7 +24,7 @@ from tests.operators.seeded_run import run_seeded
 from tests.operators.test_join import join_of
 from tests.strategies import JoinCase, join_cases
 from topology import Batch
-from topology.messages import Message
+from topology.graph.messages import Message
 
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "SPOJoin": lambda cores: SPOJoin(elements=cores, merge_interval=3),

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from operators.intake.promise import Promise
-from topology.event_time import Times
+from topology.graph.event_time import Times
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 WHOLE = st.one_of(st.integers(-4, 4), st.sampled_from([LEAST, LEAST + 1, LEAST + 3, GREATEST, GREATEST - 1, 2**53 + 1]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from operators.intake.scale_gate import ScaleGate
 from operators.intake.waiting_run import SourceName
-from topology.event_time import Times
+from topology.graph.event_time import Times
 
 
 def rows_of(source: SourceName, times: np.ndarray, first: int = 0) -> pa.RecordBatch:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from indexes import Matches
 from operators import CountWindow, JoinError, SPOJoin, StreamJoin
-from operators.engines.collection_tree import Merger
-from operators.engines.engine import Engine
-from operators.engines.handshake_join import HandshakeJoin
-from operators.engines.split_join import SplitJoin
+from operators.engines.handshake_join.description import HandshakeJoin
+from operators.engines.shared.engine import Engine
+from operators.engines.split_join.collection_tree import Merger
+from operators.engines.split_join.description import SplitJoin
 from operators.intake.gate import SEQ
 from operators.query.orderings import EveryK, Ordering, open_until, ordering_of
 from operators.results.collector import Collector, CollectorTask

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from indexes.columns import Keys
+from indexes.kernels.columns import Keys
+from operators.bounds.bound_dimension import BoundDimension
+from operators.bounds.intervals import bind
 from operators.query.condition import normalise
 from operators.query.errors import PredicateError
 from operators.query.expressions import Absolute, Arithmetic, Column, Compare, Constant, Expression, Negate, stream
 from operators.query.predicate import Dimension
-from operators.values.bound_dimension import BoundDimension
-from operators.values.bounds import bind
 from operators.values.key_types import to_keys
 from operators.values.text_keys import text_hashes
 

@@ -1,0 +1,56 @@
+"""How kernels are compiled: without the GIL, and cached on disk until a source they depend on changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_CONSTANTS = (bool, int, float, str, bytes, np.generic)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile `function` on first use; later processes load the cached machine code.
+
+    Numba reuses machine code as long as the file that holds the function is unchanged. But a kernel contains the
+    kernels that it calls and the constants that it reads, and those may live in other files: a corrected bit array
+    would still be scanned by the old code. So the cache entry is marked with `source_stamp` as well. Numba has no
+    public place for such a mark; a test watches this one.
+    """
+    dispatcher = njit(nogil=True, cache=True)(function)
+    entry = dispatcher._cache._cache_file
+    entry._source_stamp = (entry._source_stamp, source_stamp(function))
+    return dispatcher
+
+
+_stamps: dict[str, str] = {}
+"""The stamp of each file whose kernels have been asked for."""
+
+
+def source_stamp(function: Callable[..., Any]) -> str:
+    """A digest of the function's file, of the constants it imports, and of the files of the kernels it imports.
+
+    Imports stand at the top of a file, so they are there when its first kernel is compiled. Cost: O(bytes of those
+    files), once per file and process.
+    """
+    filename = function.__code__.co_filename
+    if filename not in _stamps:
+        digest = blake2b(Path(filename).read_bytes(), digest_size=16)
+        for name, stamp in sorted(_imported(filename, function.__globals__)):
+            digest.update(f"\n{name} {stamp}".encode())
+        _stamps[filename] = digest.hexdigest()
+    return _stamps[filename]
+
+
+def _imported(filename: str, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and stamp of every constant and of every kernel or intrinsic of another file among `names`."""
+    for name, value in list(names.items()):
+        source = getattr(value, "py_func", None) or getattr(value, "_defn", None)
+        if source is not None and source.__code__.co_filename != filename:
+            yield name, source_stamp(source)
+        elif isinstance(value, _CONSTANTS) and not name.startswith("__"):
+            yield name, repr(value)

@@ -1,0 +1,79 @@
+"""The interface of all window indexes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import numpy as np
+
+from indexes.kernels.columns import EVERYWHERE, Interval, Keys, Live, Matches
+
+COUNTED_AT_ONCE = 1 << 22
+"""Matches that counting by enumeration holds in memory."""
+
+
+class WindowIndex(ABC):
+    """One side's window: rows come in by position, are asked for by intervals, and expire.
+
+    The result of a probe is a function of the rows inserted and of the arguments alone. Not even
+    expiry changes it: a position below `expire`'s bound is simply never asked for again, so an index
+    may keep it as long as that is convenient; it is the live range that leaves it out.
+    """
+
+    @abstractmethod
+    def insert(self, keys: Sequence[Keys]) -> None:
+        """Add rows at the next positions; one key column per dimension, all of one length."""
+
+    @abstractmethod
+    def probe_within(
+        self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
+    ) -> Matches | None:
+        """As `probe`, but None if there are more than `limit` matches.
+
+        The caller then splits the probe batch; one row's matches never exceed the rows held.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """Plain arrays from which `restore` makes an index that answers the same."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, snapshot: Mapping[str, np.ndarray]) -> Self:
+        """The index of a snapshot."""
+
+    def probe(self, intervals: Sequence[Interval], live: Live, *, ordered: bool = True) -> Matches:
+        """For each probe row the live positions whose keys satisfy every dimension's interval.
+
+        Ordered, positions ascend within each row; otherwise their order is left open.
+        """
+        matches = self.probe_within(EVERYWHERE, intervals, live, ordered=ordered)
+        assert matches is not None, "there is no limit to exceed"
+        return matches
+
+    def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
+        """The number of matches of each probe row, int64.
+
+        Cost: as `probe`, in bounded memory; an index that counts without enumerating overrides it.
+        """
+        rows = len(live)
+        matches = self.probe_within(COUNTED_AT_ONCE if rows > 1 else EVERYWHERE, intervals, live, ordered=False)
+        if matches is not None:
+            return matches.counts()
+        half = rows // 2
+        parts = [slice(0, half), slice(half, rows)]
+        return np.concatenate([self.count([one.rows(part) for one in intervals], live.rows(part)) for part in parts])
+
+    def expire(self, below: int) -> None:  # noqa: B027  (keeping everything is a right answer)
+        """Positions < `below` will never be asked for again."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays held."""
+        return sum(array.nbytes for array in self.snapshot().values())
+
+    @abstractmethod
+    def check_invariants(self) -> None:
+        """Assert what must hold between any two calls. For tests: it may cost more than a probe."""

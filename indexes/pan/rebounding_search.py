@@ -1,0 +1,94 @@
+"""Searching ascending targets in a sorted array, each from where the one before it ended.
+
+The rebounding binary search of PanJoin (section III-E): forward in doubling steps until a key is
+reached that is not below the target, then backward in halving ones. A target that lies d keys ahead
+takes O(log d) comparisons, however large the array is.
+
+    keys    2 3 5 8 9 12 15 17 20 21       target 17, known not to lie before rank 1
+    forward   3 -> 5 -> 9 -> 17            steps 1, 2, 4: 17 is not below the target
+    back              12 -> 15             half of 4, half of 2: rank 7
+
+Each such search waits for the one before it and mispredicts where it turns. So a whole group goes
+together where there are many targets: the forward phase is that of the group's last target alone, the
+others lie before it, and the backward phase then advances all of the group in step without a branch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from indexes.kernels.compiled import kernel
+
+GROUP = 16
+"""Targets that go together: enough to hide the latency of one another's memory accesses."""
+
+
+@kernel
+def rebound(keys: np.ndarray, begin: int, end: int, target: int, closed: bool) -> int:
+    """The first rank in [begin, end) whose key is not < target, or not <= if closed; `end` if there is none."""
+    at = begin
+    step = 1
+    while at + step <= end:
+        key = keys[np.uint64(at + step - 1)]
+        if not (key < target or (closed and key == target)):
+            break
+        at += step
+        step <<= 1
+    step >>= 1
+    while step > 0:
+        if at + step <= end:
+            key = keys[np.uint64(at + step - 1)]
+            at += step * ((key < target) | (closed & (key == target)))
+        step >>= 1
+    return at
+
+
+@kernel
+def rebound_group(
+    keys: np.ndarray,
+    begin: int,
+    end: int,
+    targets: np.ndarray,
+    start: int,
+    group: int,
+    found: np.ndarray,
+) -> None:
+    """found[k] = as `rebound`, not closed, for targets[start + k] and k < group; targets ascend, 1 <= group <= GROUP.
+
+    All of `found` is written: what lies beyond the group repeats its last target.
+    """
+    sought = np.empty(GROUP, np.int64)
+    for k in range(GROUP):
+        found[k] = begin
+        sought[k] = targets[np.uint64(start + min(k, group - 1))]
+    if begin >= end:
+        return
+    last = sought[GROUP - 1]
+    step = 1
+    while begin + step <= end and keys[np.uint64(begin + step - 1)] < last:
+        step <<= 1
+    span = min(step - 1, end - begin)
+    while span > 1:
+        half = span >> 1
+        for k in range(GROUP):
+            found[k] += half * (keys[found[k] + half - 1] < sought[k])
+        span -= half
+    if span == 1:
+        for k in range(GROUP):
+            found[k] += keys[found[k]] < sought[k]
+
+
+@kernel
+def rebounding_search(keys: np.ndarray, targets: np.ndarray, ranks: np.ndarray) -> None:
+    """ranks[i] = number of keys < targets[i], for ascending keys and ascending targets.
+
+    Cost: O(log d) comparisons for a target d keys after the group before it.
+    """
+    found = np.empty(GROUP, np.int64)
+    begin = 0
+    for start in range(0, targets.size, GROUP):
+        group = min(GROUP, targets.size - start)
+        rebound_group(keys, begin, keys.size, targets, start, group, found)
+        for k in range(group):
+            ranks[start + k] = found[k]
+        begin = found[group - 1]

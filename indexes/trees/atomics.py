@@ -1,0 +1,94 @@
+"""Atomic memory operations on elements of int64 arrays, and a spin lock of them, for kernels.
+
+Kernels run without the GIL, so two threads may be in the same arrays at once. Numba has no words for
+order between threads on a CPU; LLVM has, and these are they. `load` sees all that was written before
+the `store` it reads from; a lock's holder sees all that earlier holders wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from indexes.kernels.compiled import kernel
+
+SPINS = 64
+"""Looks at a taken lock before the thread offers its core to others: the holder may be waiting for one."""
+
+_sched_yield = types.ExternalFunction("sched_yield", types.int32())
+
+
+def _element(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind = signature.args[0]
+    array = context.make_array(kind)(context, builder, args[0])
+    return cgutils.get_item_pointer(context, builder, kind, array, [args[1]], wraparound=False)
+
+
+def _signature(array: Any, *values: Any) -> Any:
+    if not (isinstance(array, types.Array) and array.ndim == 1 and array.dtype == types.int64):
+        raise TypeError(f"atomics work on int64 arrays of one axis, not {array}")
+    return types.int64(array, types.intp, *(types.int64 for _ in values))
+
+
+@intrinsic
+def exchange(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
+    """Put `value` at array[index] and return what was there; nothing later is done before it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("xchg", _element(context, builder, signature, args), args[2], "acquire")
+
+    return _signature(array, value), generate
+
+
+@intrinsic
+def fetch_add(typing: Any, array: Any, index: Any, amount: Any) -> tuple[Any, Callable[..., Any]]:
+    """Add to array[index] and return what was there before."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", _element(context, builder, signature, args), args[2], "acq_rel")
+
+    return _signature(array, amount), generate
+
+
+@intrinsic
+def load(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of array[index]; nothing later is read before it."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_element(context, builder, signature, args), "acquire", 8)
+
+    return _signature(array), generate
+
+
+@intrinsic
+def store(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
+    """Put `value` at array[index]; everything before is done first. Returns the value."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[2], _element(context, builder, signature, args), "release", 8)
+        return args[2]
+
+    return _signature(array, value), generate
+
+
+@kernel
+def acquire(locks: np.ndarray, index: int) -> None:
+    """Wait until locks[index] is free (0) and take it."""
+    looks = 0
+    while exchange(locks, index, 1) != 0:
+        while load(locks, index) != 0:
+            looks += 1
+            if looks >= SPINS:
+                looks = 0
+                _sched_yield()
+
+
+@kernel
+def release(locks: np.ndarray, index: int) -> None:
+    """Free a lock that this thread holds."""
+    store(locks, index, 0)

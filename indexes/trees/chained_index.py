@@ -1,0 +1,86 @@
+"""A chain of B+-trees, the older ones of which may be immutable."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from indexes.one_key.key_index import Parameter
+from indexes.one_key.subwindows import Subindex, SubwindowIndex
+from indexes.trees.breadth_first_tree import BreadthFirstTree
+from indexes.trees.linked_tree import FANOUT, LinkedTree
+
+Design = Literal["B-chain", "IB-chain"]
+"""What an archived subindex is: the B+-tree that it was, or an immutable one made of it."""
+
+
+class ChainedIndex(SubwindowIndex):
+    """A window of `chain_length` subindexes: new rows go into the active one, old ones go by the tree.
+
+    The chained index of PIM-Tree (section 2.2.2, designs in section 5): the active subindex is a B+-tree;
+    when it is full it is archived, as it is in the B-chain, as an immutable B+-tree in the IB-chain. No row
+    is ever removed by itself, for which every probe asks all subindexes. The window is covered by the
+    active and the oldest subindex, each in part, and by those between: a subindex is the window's
+    (chain_length - 1)th part. We depart in that subwindows are counted by positions, so a row with an
+    invalid key takes its place, too; and the archived trees of the IB-chain lie in arrays of exactly their size.
+
+        window 8, chain_length 3      rows 0-3 | 4-7 | 8 9      archived, archived, active
+        expire(2)                     all three are asked; rows 0 and 1 are left out by position
+        expire(4)                     the first is let go
+
+    Cost: O(log n) to insert a row, with IB-chain O(1) for it to be archived; O(chain_length * log n) for a
+    band, O(1) for each row in it; nothing to expire. Memory: 25 to 31 bytes a row, archived in the IB-chain 17.
+    """
+
+    def __init__(
+        self,
+        window: int,
+        chain_length: int = 2,
+        design: Design = "IB-chain",
+        fanout: int = FANOUT,
+        dimensions: int = 1,
+        *,
+        key: int = 0,
+        first_position: int = 0,
+    ) -> None:
+        if window < 1:
+            raise ValueError(f"ChainedIndex: a window holds at least 1 row; window={window} must be raised")
+        if chain_length < 2:
+            raise ValueError(
+                f"ChainedIndex: one subindex fills as another expires; chain_length={chain_length} must be at least 2"
+            )
+        if design not in get_args(Design):
+            raise ValueError(f"ChainedIndex: design is one of {', '.join(get_args(Design))}, not {design!r}")
+        if fanout < 3:
+            raise ValueError(f"ChainedIndex: a node has at least 3 children; fanout={fanout} must be raised")
+        super().__init__(-(-window // (chain_length - 1)), dimensions, key=key, first_position=first_position)
+        self.window = window
+        self.chain_length = chain_length
+        self.design: Design = design
+        self.fanout = fanout
+        self._leaves = 0
+
+    def parameters(self) -> dict[str, Parameter]:
+        return {
+            "window": self.window,
+            "chain_length": self.chain_length,
+            "design": self.design,
+            "fanout": self.fanout,
+        }
+
+    def _open(self, previous: Subindex | None) -> Subindex:
+        return LinkedTree(self.fanout, self._leaves)
+
+    def _seal(self, full: Subindex) -> Subindex:
+        assert isinstance(full, LinkedTree)
+        # The next one will need about as many.
+        self._leaves = full.leaves
+        return full if self.design == "B-chain" else BreadthFirstTree.of(*full.entries())
+
+    def check_invariants(self) -> None:
+        super().check_invariants()
+        # All but the active subindex are archived as the design says.
+        archived = LinkedTree if self.design == "B-chain" else BreadthFirstTree
+        assert all(isinstance(subindex, archived) for subindex in self.subindexes[:-1])
+        assert all(isinstance(subindex, LinkedTree) for subindex in self.subindexes[-1:])
+        # No more subindexes than asked for serve one window of rows.
+        assert self.next_position - self._below > self.window or len(self.subindexes) <= self.chain_length

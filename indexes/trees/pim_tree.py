@@ -1,0 +1,342 @@
+"""The partitioned in-memory merge tree: an IM-Tree that several threads fill and ask at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from indexes.kernels.columns import Interval, Keys, Live, Matches, frozen
+from indexes.kernels.ordered_integers import ordered_integers
+from indexes.one_key.candidates import Probe, Visit, collect
+from indexes.one_key.key_index import KeyIndex, Parameter, sorted_rows
+from indexes.trees.breadth_first_tree import FANOUT as IMMUTABLE_FANOUT
+from indexes.trees.breadth_first_tree import BreadthFirstTree, merge_live
+from indexes.trees.im_tree import FANOUT, MERGE_RATIO
+from indexes.trees.partitions import Partitions
+from indexes.trees.shared_row_columns import SharedRowColumns
+
+INSERTION_DEPTH = 2
+"""17 to 256 partitions, by how full the root is; deeper ones cost small batches a lock for every few rows."""
+
+Structure = TypeVar("Structure", BreadthFirstTree, Partitions)
+
+NOTHING = frozen(np.empty(0, np.int64))
+
+
+class View(NamedTuple):
+    """What a probe sees: all rows, each in one place. It is replaced as a whole; only `recent` changes, by inserts."""
+
+    settled: BreadthFirstTree
+    recent: Partitions
+    merging: Partitions | None
+
+    def partitions(self) -> list[Partitions]:
+        return [self.recent] if self.merging is None else [self.merging, self.recent]
+
+    def visits(self) -> list[Visit]:
+        parts: list[BreadthFirstTree | Partitions] = [self.settled, *self.partitions()]
+        return [part.visit for part in parts if len(part)]
+
+
+class PIMTree(KeyIndex):
+    """New rows in `Partitions`, one small B+-tree per key range; all others in a `BreadthFirstTree`.
+
+    The PIM-Tree (section 3.3) with its non-blocking merge in two phases (section 4.2). The nodes of the
+    immutable tree at `insertion_depth` give the ranges. When the new rows reach `merge_ratio * window`,
+    the thread whose batch fills them merges both components into a new tree without what has expired,
+    and the ranges adapt to it:
+
+      1. New partitions are opened beside those to be merged, and inserts go there. Probes ask the old
+         tree, the rows being merged and the newest ones; nobody waits.
+      2. The tree is there. Inserts wait, probes do not, while the rows that came in phase 1 are put into
+         the partitions of the new tree; then tree and partitions are swapped in.
+
+    With merge="blocking", inserts and probes wait until the merge is done.
+
+    Where we depart: the paper keeps the rows of phase 1 unindexed and lets probes scan them; here they
+    are indexed at once, in the old ranges. A batch that would fill the partitions is part of the merge
+    instead, so batches of any size work. If phase 1 lasts so long that the new partitions are full as
+    well, inserts wait for its end. Which rows a probe may meet is not asked of an "edge tuple" but of its
+    live range.
+
+    Threads: `insert`, `insert_at`, `probe`, `count`, `expire` and `merge` may be called by any number of
+    threads at once. A probe meets every row whose insert had returned when it began; of rows that are
+    just being inserted it may meet any, and reports none that does not match. Positions below `expire`'s
+    bound must not be asked for by probes still running. `snapshot`, `nbytes` and `check_invariants` are
+    for moments at which nothing else runs.
+
+        window 16, merge_ratio 1/2, insertion_depth 1, immutable_fanout 3
+        tree               2 4 4 | 5 7 8 | 9 9 11     its three leaves are the nodes at depth 1
+        insert 3 10 6 4    3 4   | 6     | 10         ranges up to 4, up to 8, and the rest
+        insert 1 1 2 7     makes 8 new rows: all go into a new tree, one level higher
+        tree               1 1 2 | 2 3 4 | 4 4 5 || 6 7 7 | 8 9 9 | 10 11
+        ranges             up to 5, and the rest
+
+    Cost: as an `IMTree`, the small tree having the rows of one partition, and a lock for each partition
+    that a batch meets.
+    """
+
+    def __init__(
+        self,
+        window: int,
+        merge_ratio: float = MERGE_RATIO,
+        insertion_depth: int = INSERTION_DEPTH,
+        fanout: int = FANOUT,
+        immutable_fanout: int = IMMUTABLE_FANOUT,
+        merge: Literal["non-blocking", "blocking"] = "non-blocking",
+        dimensions: int = 1,
+        *,
+        key: int = 0,
+        first_position: int = 0,
+    ) -> None:
+        """For about `window` rows; `fanout` is of the small trees' nodes.
+
+        A tree of few rows has no nodes as deep as `insertion_depth`; its leaves are the partitions then.
+        """
+        super().__init__(dimensions, key=key, first_position=first_position)
+        if window < 1:
+            raise ValueError(f"PIMTree: a window holds at least 1 row, not {window}")
+        if not 0 < merge_ratio <= 1:
+            raise ValueError(f"PIMTree: merge_ratio must lie in (0, 1], not {merge_ratio}")
+        if insertion_depth < 0:
+            raise ValueError(f"PIMTree: insertion_depth counts from 0, the root; {insertion_depth} is above it")
+        if fanout < 3 or immutable_fanout < 2:
+            raise ValueError(
+                f"PIMTree: fanout={fanout} must be 3 or more, immutable_fanout={immutable_fanout} 2 or more"
+            )
+        if merge not in ("non-blocking", "blocking"):
+            raise ValueError(f'PIMTree: merge is "non-blocking" or "blocking", not {merge!r}')
+        self.window = window
+        self.merge_ratio = merge_ratio
+        self.insertion_depth = insertion_depth
+        self.fanout = fanout
+        self.immutable_fanout = immutable_fanout
+        self.merge_mode = merge
+        self.recent_limit = max(1, int(merge_ratio * window))
+        if self._rows is not None:
+            self._rows = SharedRowColumns(dimensions - 1, first_position)
+        settled = BreadthFirstTree.of(NOTHING, NOTHING, immutable_fanout)
+        # Guards everything below, and the two positions of the class above.
+        self._changed = threading.Condition()
+        self._view = View(settled, self._partitions(settled), None)
+        self._reserved = 0  # rows in the newest partitions, those that are just being inserted included
+        self._writers: dict[Partitions, int] = {}  # how many threads are inserting into which partitions
+        self._readers: dict[BreadthFirstTree, int] = {}  # how many probes are asking which tree
+        self._merging = False  # some thread merges
+        self._closed = False  # nobody may begin to insert
+        self._failed = False  # a merge was broken off, and with it the index
+        self._retired: BreadthFirstTree | None = None  # the tree before; its arrays serve again without readers
+
+    def parameters(self) -> dict[str, Parameter]:
+        return {
+            "window": self.window,
+            "merge_ratio": self.merge_ratio,
+            "insertion_depth": self.insertion_depth,
+            "fanout": self.fanout,
+            "immutable_fanout": self.immutable_fanout,
+            "merge": self.merge_mode,
+        }
+
+    @property
+    def recent(self) -> np.ndarray:
+        """The new rows in each partition. Cost: O(partitions)."""
+        return self._view.recent.rows
+
+    @property
+    def settled(self) -> int:
+        """Rows in the immutable tree, expired ones included."""
+        return len(self._view.settled)
+
+    @property
+    def nbytes(self) -> int:
+        """Cost: O(1)."""
+        retired = 0 if self._retired is None else self._retired.nbytes
+        recent = sum(part.nbytes for part in self._view.partitions())
+        return self._view.settled.nbytes + retired + recent + (0 if self._rows is None else self._rows.nbytes)
+
+    def insert(self, keys: Sequence[Keys]) -> None:
+        """Cost: O(n log n) to sort the batch; for each row O(log(rows of a partition)) and a share of a merge."""
+        with self._changed:
+            first = self.next_position
+            self.next_position += len(keys[0])
+        self._insert(first, keys)
+
+    def insert_at(self, first_position: int, keys: Sequence[Keys]) -> None:
+        """Add rows at positions of the caller's choice, that no one else uses. Cost: as `insert`."""
+        with self._changed:
+            self.next_position = max(self.next_position, first_position + len(keys[0]))
+        self._insert(first_position, keys)
+
+    def probe_within(
+        self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
+    ) -> Matches | None:
+        """Cost: O(log window) for a band, O(1) for each row in it, and a lock for each partition a batch meets."""
+        assert len(intervals) == self.dimensions, "one interval per dimension"
+        while True:
+            columns = self._rows.values if self._rows is not None else None
+            view = self._open_view()
+            try:
+                probe = self._probe(intervals, live)
+                found = collect(view.visits(), probe, len(live), limit, ordered) if len(probe.row) else None
+            finally:
+                self._close_view(view)
+            # The ring moved: rows inserted since are only in its new place.
+            if self._rows is None or self._rows.values is columns:
+                return found if len(probe.row) else Matches.empty(len(live))
+
+    def expire(self, below: int) -> None:
+        """Cost: O(1); the rows go at the next merge."""
+        with self._changed:
+            super().expire(below)
+
+    def merge(self) -> None:
+        """Merge now, in this thread, unless another one does. Cost: O(window)."""
+        with self._changed:
+            if self._merging or not self._reserved:
+                return
+            self._merging = True
+        self._merge(NOTHING, NOTHING)
+
+    def _partitions(self, settled: BreadthFirstTree) -> Partitions:
+        return Partitions(settled, self.insertion_depth, self.fanout, self.recent_limit)
+
+    def _insert(self, first: int, keys: Sequence[Keys]) -> None:
+        assert len(keys) == self.dimensions, "one key column per dimension"
+        if not len(keys[0]):
+            return
+        # Before the row can be met, as its other keys are read when it is.
+        if self._rows is not None:
+            self._rows.append(first, [ordered_integers(keys[d].values) for d in self._others], self._below)
+        integers, positions = sorted_rows(keys, self.key, first)
+        if len(integers):
+            self._add(integers, positions)
+
+    def _add(self, keys: np.ndarray, positions: np.ndarray) -> None:
+        recent = self._begin_insert(len(keys))
+        if recent is None:
+            self._merge(keys, positions)
+            return
+        recent.add(keys, positions)
+        with self._changed:
+            if _leave(self._writers, recent):
+                self._changed.notify_all()
+
+    def _begin_insert(self, rows: int) -> Partitions | None:
+        """The partitions to insert so many rows into, or None if this thread is to merge them."""
+        with self._changed:
+            while True:
+                self._check()
+                full = self._reserved + rows >= self.recent_limit
+                if full and not self._merging:
+                    self._merging = True
+                    return None
+                if not full and not self._closed:
+                    recent = self._view.recent
+                    self._reserved += rows
+                    _enter(self._writers, recent)
+                    return recent
+                self._changed.wait()
+
+    def _merge(self, keys: np.ndarray, positions: np.ndarray) -> None:
+        """Merge all rows and these, by ascending keys, into a new tree. This thread has set `_merging`.
+
+        A merge that is broken off (memory, Ctrl-C) breaks the index: whoever waits for it or comes later is told.
+        """
+        try:
+            self._merge_all(keys, positions)
+        except BaseException:
+            with self._changed:
+                self._failed = True
+                self._changed.notify_all()
+            raise
+
+    def _check(self) -> None:
+        if self._failed:
+            raise RuntimeError("PIMTree: a merge was broken off, rows may be missing: restore it from a snapshot")
+
+    def _merge_all(self, keys: np.ndarray, positions: np.ndarray) -> None:
+        before = self._view
+        with self._changed:
+            during = View(before.settled, self._partitions(before.settled), before.recent)
+            if self.merge_mode == "non-blocking":
+                self._view = during
+                self._reserved = 0
+            else:
+                self._closed = True
+            self._changed.wait_for(lambda: before.recent not in self._writers)
+            spare = None if self._retired in self._readers else self._retired
+            self._retired = None
+        recent_keys, recent_positions = before.recent.entries()
+        both = np.empty((2, len(recent_keys) + len(keys)), np.int64)
+        rows = merge_live(recent_keys, recent_positions, keys, positions, self._below, both)
+        settled = before.settled.merged(frozen(both[0, :rows]), frozen(both[1, :rows]), self._below, spare)
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: during.recent not in self._writers)
+            recent = self._partitions(settled)
+            recent.add(*during.recent.entries())
+            self._reserved = len(recent)
+            self._view = View(settled, recent, None)
+            self._retired = before.settled
+            self._closed = self._merging = False
+            self._changed.notify_all()
+
+    def _open_view(self) -> View:
+        with self._changed:
+            if self.merge_mode == "blocking":
+                self._changed.wait_for(lambda: not self._merging or self._failed)
+            self._check()
+            _enter(self._readers, self._view.settled)
+            return self._view
+
+    def _close_view(self, view: View) -> None:
+        with self._changed:
+            _leave(self._readers, view.settled)
+
+    def _probe(self, intervals: Sequence[Interval], live: Live) -> Probe:
+        while True:
+            probe = super()._probe(intervals, live)
+            # The ring may move between the moments at which its mask and its values are read.
+            if self._rows is None or probe.mask + 1 == probe.others.shape[1]:
+                return probe
+
+    def _visits(self, probe: Probe) -> Sequence[Visit]:
+        return self._view.visits()
+
+    def _entries(self) -> tuple[np.ndarray, np.ndarray]:
+        parts = [self._view.settled.entries(), *(part.entries() for part in self._view.partitions())]
+        return np.concatenate([keys for keys, _ in parts]), np.concatenate([positions for _, positions in parts])
+
+    def check_invariants(self) -> None:
+        super().check_invariants()
+        # Nobody inserts, merges or probes.
+        assert not self._writers
+        assert not self._merging
+        assert not self._closed
+        assert not self._readers
+        # The partitions are counted right, not full, and alone.
+        assert self._reserved == len(self._view.recent) < self.recent_limit
+        assert self._view.merging is None
+        self._view.recent.check_invariants()
+        # The ranges are those of the tree.
+        assert self._view.recent.arrays.tree is self._view.settled.arrays
+        self._view.settled.check_invariants()
+        # The tree whose arrays serve again is not the one in use.
+        assert self._retired is not self._view.settled
+
+
+def _enter(inside: dict[Structure, int], structure: Structure) -> None:
+    """Count one thread more."""
+    inside[structure] = inside.get(structure, 0) + 1
+
+
+def _leave(inside: dict[Structure, int], structure: Structure) -> bool:
+    """Count one thread less; whether it was the last."""
+    inside[structure] -= 1
+    if inside[structure]:
+        return False
+    del inside[structure]
+    return True

@@ -1,0 +1,191 @@
+"""From a dimension and the types of its columns to intervals of keys.
+
+`bind` checks the types once and turns every comparison into half-lines, for probes from either
+side. `BoundDimension.intervals` evaluates them on a batch of probe keys: the closed interval, in
+the other side's key domain, of exactly those keys that satisfy all comparisons with each row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from indexes import Interval, Keys
+from operators.bounds.bound_dimension import BoundDimension
+from operators.bounds.float_bounds import FloatHalfLine, rounded
+from operators.bounds.float_values import ADD_PROBE, MULTIPLY, FloatValue, domain_of, program_of
+from operators.bounds.integer_bounds import (
+    INT64_MAX,
+    INT64_MIN,
+    Edge,
+    IntegerHalfLine,
+    IntegerValue,
+    Order,
+    RoundedHalfLine,
+    integer_half_line,
+)
+from operators.bounds.lead_bounds import bind_leads
+from operators.bounds.value_types import Types, check_types, exact_value, has_decimals, is_float, linear
+from operators.query.expressions import ComparisonOperator
+from operators.query.predicate import (
+    LEFT,
+    MIRRORED,
+    RIGHT,
+    Chain,
+    Combined,
+    Comparison,
+    ConstantValue,
+    Dimension,
+)
+from operators.values.key_types import key_type
+
+HalfLine = IntegerHalfLine | RoundedHalfLine | FloatHalfLine
+
+
+@dataclass(frozen=True)
+class ExactDimension(BoundDimension):
+    """Keys that are as good as values; ``half_lines[side]`` serve probes from that side."""
+
+    half_lines: tuple[tuple[HalfLine, ...], tuple[HalfLine, ...]]
+
+    def intervals(self, probe_side: int, values: Keys) -> Interval:
+        """As `BoundDimension.intervals`.
+
+        Cost: O(rows) in NumPy; comparisons with float arithmetic on the key search from a guess,
+        in a compiled loop; integers that could overflow take Python integers.
+        """
+        floats = self.key_type(1 - probe_side).is_float
+        bottom, top = (-np.inf, np.inf) if floats else (INT64_MIN, INT64_MAX)
+        edges = [half_line.edge(values.values) for half_line in self.half_lines[probe_side]]
+        dtype = np.float64 if floats else np.int64
+        low = _meet(edges, False, np.maximum) if not all(e.upper for e in edges) else None
+        high = _meet(edges, True, np.minimum) if any(e.upper for e in edges) else None
+        if low is None:
+            low = np.full(len(values.values), bottom, dtype)
+        if high is None:
+            high = np.full(len(values.values), top, dtype)
+        empty = [edge.empty for edge in edges if edge.empty is not None]
+        if empty:
+            none = np.logical_or.reduce(empty)
+            low, high = np.where(none, top, low), np.where(none, bottom, high)
+        if values.valid is not None:
+            nothing = (bottom, top) if self.negated else (top, bottom)
+            low = np.where(values.valid, low, nothing[0])
+            high = np.where(values.valid, high, nothing[1])
+        return Interval(low, high, self.negated)
+
+
+def _meet(edges: list[Edge], upper: bool, pick: Any) -> np.ndarray:
+    bounds = [edge.bound for edge in edges if edge.upper == upper]
+    met = bounds[0]
+    for bound in bounds[1:]:
+        met = pick(met, bound)
+    return met
+
+
+def bind(dimension: Dimension, left_type: pa.DataType, right_type: pa.DataType) -> BoundDimension:
+    """Fix the types of a dimension's columns; refuse those that cannot be compared."""
+    types = (key_type(dimension.left, left_type), key_type(dimension.right, right_type))
+    for comparison in dimension.comparisons:
+        check_types(comparison, types)
+    if any(kind.is_lead for kind in types):
+        return bind_leads(dimension, types)
+    left, right = (
+        tuple(
+            _half_line(comparison, order, types, probe_side)
+            for comparison in dimension.comparisons
+            for order in _orders(comparison.operator)
+        )
+        for probe_side in (LEFT, RIGHT)
+    )
+    return ExactDimension(dimension, *types, (left, right))
+
+
+def _orders(operator: ComparisonOperator) -> tuple[Order, ...]:
+    # The keys a `!=` excludes are those an `=` accepts: both ends of one closed interval.
+    if operator == "=" or operator == "!=":
+        return ("<=", ">=")
+    return (operator,)
+
+
+def _half_line(comparison: Comparison, order: Order, types: Types, probe_side: int) -> HalfLine:
+    key_term: Chain | Combined = comparison.subject
+    other: Chain | ConstantValue = comparison.object
+    if isinstance(key_term, Chain) and probe_side == LEFT:
+        assert isinstance(other, Chain)
+        key_term, other = other, key_term
+        order = MIRRORED[order]  # type: ignore[assignment]
+    if is_float(key_term, comparison, types):
+        return _float_half_line(comparison, key_term, other, order, types, probe_side)
+    a, b, constant = linear(key_term, types)
+    key_factor, probe_factor = (b, a) if probe_side == LEFT else (a, b)
+    if isinstance(other, Chain):
+        if is_float(other, comparison, types):
+            value = FloatValue(domain_of(types[probe_side]), program_of(other.steps))
+            assert key_factor.denominator == constant.denominator == 1, "only integers compare with floats"
+            return RoundedHalfLine(key_factor.numerator, constant.numerator, value, order)
+        a, b, moved = linear(other, types)
+        probe_factor -= a if probe_side == LEFT else b
+        constant -= moved
+    elif isinstance(other, float) and not has_decimals(comparison, types):
+        constant -= math.floor(other) if order in ("<=", ">") else math.ceil(other)
+    else:
+        constant -= exact_value(other)
+    return integer_half_line(*_whole(key_factor, probe_factor, constant), order)
+
+
+def _whole(*numbers: Fraction) -> tuple[int, int, int]:
+    """The least integers in the same proportion."""
+    scale = math.lcm(*(number.denominator for number in numbers))
+    first, second, third = (number.numerator * (scale // number.denominator) for number in numbers)
+    common = math.gcd(first, second, third)
+    return first // common, second // common, third // common
+
+
+def _float_half_line(
+    comparison: Comparison,
+    key_term: Chain | Combined,
+    other: Chain | ConstantValue,
+    order: Order,
+    types: Types,
+    probe_side: int,
+) -> FloatHalfLine:
+    probe_domain, key_domain = domain_of(types[probe_side]), domain_of(types[1 - probe_side])
+    addend: FloatValue | None = None
+    threshold: float | FloatValue | IntegerValue
+    if isinstance(key_term, Combined):
+        key_first = key_term.first.side != probe_side
+        key, probe = key_term.first, key_term.second
+        if not key_first:
+            key, probe = probe, key
+        # key - p is key + (-p); p - key is (key + (-p)) * -1.
+        minus = key_term.operator == "-"
+        turn = ((MULTIPLY, -1.0),) if minus else ()
+        addend = FloatValue(probe_domain, program_of(probe.steps) + turn)
+        after = (turn if minus and not key_first else ()) + program_of(key_term.steps)
+        program = (*program_of(key.steps), (ADD_PROBE, 0.0), *after)
+        assert isinstance(other, (int, float))
+        # A constant beyond 2**53 need not be a double: the nearest one on the right side is.
+        threshold = other if isinstance(other, float) else _scalar(other, order)
+        while program[-1] == (MULTIPLY, -1.0):  # -x <= c is x >= -c
+            program, threshold = program[:-1], -threshold
+            order = MIRRORED[order]  # type: ignore[assignment]
+    else:
+        assert isinstance(other, Chain)
+        program = program_of(key_term.steps)
+        if is_float(other, comparison, types):
+            threshold = FloatValue(probe_domain, program_of(other.steps))
+        else:
+            a, b, constant = linear(other, types)
+            threshold = IntegerValue((a if probe_side == LEFT else b).numerator, constant.numerator)
+    nan_passes = comparison.operator == "!="
+    return FloatHalfLine(key_domain, program, order, threshold, addend, nan_passes)
+
+
+def _scalar(exact: int, order: Order) -> float:
+    return float(rounded([exact], up=order in ("<", ">="))[0])

@@ -1,0 +1,248 @@
+"""The chain of handshake join: two flows in opposite directions, and a core wherever both pass.
+
+The left stream enters at core 0 and flows towards core n - 1, the right stream enters at core n - 1 and flows towards
+core 0. Every row passes every core and meets what is stored there.
+
+A topology has no circles, so a core does not send to its neighbours itself. Each flow is a chain of links, one link
+beside each core; a link serves its core and the next link. A link hands rows on before its core has looked at them,
+which is the fast-forwarding of low-latency handshake join.
+
+    left stream  ->  left-flow-0  ->  left-flow-1  ->  left-flow-2
+                         |                |                |
+                  handshake-core-0  handshake-core-1  handshake-core-2
+                         |                |                |
+                     right-flow-0  <-  right-flow-1  <-  right-flow-2  <-  right stream
+
+Handshake join proper must not lose or repeat pairs whose rows cross between two cores. Here a core takes a step when
+both flows have brought it, stores the step's rows of both sides and then probes; each probe row says which positions it
+may meet. So it does not matter which of two rows comes by first, and every pair is found by its later row, at the one
+core where the earlier row is stored during that step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from indexes import Keys, Live, Matches
+from operators.engines.shared.index_setting import IndexSetting
+from operators.engines.shared.steps import Answering, Step, StepTask
+from operators.engines.split_join.join_core import Region, index_note
+from operators.routing.element_rows import (
+    LEFT,
+    NO_ROWS,
+    RIGHT,
+    SIDES,
+    ElementRows,
+    Int64,
+    Limits,
+    answer_streams,
+    values_of,
+)
+from topology import Batch, Bolt, Emit, Origin, PassOn, Punctuation, Task, TaskContext
+
+
+@dataclass(frozen=True)
+class FlowLink(Bolt):
+    """The link of one side's flow beside a core, `hops` links away from where the side enters the chain of `cores`.
+
+    moving: rows stored at the core move on when newer ones come; otherwise the flow only carries rows past.
+    """
+
+    side: int
+    hops: int
+    cores: int
+    dimensions: int
+    moving: bool = False
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        names = ["limits", f"probes.{SIDES[self.side]}"]
+        if self.moving:
+            names += [f"{kind}.{SIDES[self.side]}" for kind in ("entering", "leaving", "segment")]
+        return dict.fromkeys(names)
+
+    def build(self, context: TaskContext) -> Task:
+        return MovingFlow(self) if self.moving else PassOn()
+
+
+class MovingFlow(Task):
+    """Holds one segment of a side's window: rows wait here until newer ones push them on.
+
+    The live rows are cut into one segment per core, of equal length; the newest are where the side enters. After each
+    step the rows that have become too old for this segment leave for the next link, never back.
+
+        cores=3, 7 rows live, positions 10..16:   hops 0: 14 15 16   hops 1: 11 12 13   hops 2: 10
+        then 17, 18 come and 10 dies:             hops 0: 16 17 18   hops 1: 13 14 15   hops 2: 11 12
+
+    To the core go the rows that enter, and where its segment begins. The last link keeps rows until they are dead.
+    """
+
+    def __init__(self, description: FlowLink) -> None:
+        self._side = description.side
+        self._hops = description.hops
+        self._cores = description.cores
+        self._keys = [f"key{d}" for d in range(description.dimensions)]
+        self._held: deque[Batch] = deque()
+        self._arrived = 0
+        self._dead = 0
+        self._begin = 0
+
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        kind = batch.stream.partition(".")[0]
+        if kind == "leaving":
+            yield from self._enter(batch)
+            return
+        yield Emit(batch)
+        if kind == "limits":
+            self._dead = Limits.from_batch(batch).live[self._side]
+        else:
+            self._arrived = batch.end
+            if self._hops == 0:
+                yield from self._enter(Batch(batch.stream, batch.rows.select(self._keys), first=batch.first))
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        # what dies with this step may still be met in it: the last segment begins where the step before it ended
+        begin = self._begin
+        if self._hops < self._cores - 1:
+            length = -(-(self._arrived - self._dead) // self._cores)
+            begin = self._begin = max(begin, self._dead, self._arrived - (self._hops + 1) * length)
+        else:
+            self._begin = self._dead
+        yield from self._leave()
+        yield Emit(Batch(f"segment.{SIDES[self._side]}", NO_ROWS, labels=(begin,)))
+        yield Emit(punctuation)
+
+    def check_invariants(self) -> None:
+        # what is held is in order and without gaps
+        ends = [batch.end for batch in self._held]
+        assert all(batch.first == end for batch, end in zip(list(self._held)[1:], ends, strict=False))
+        # what has left is not held
+        assert not self._held or self._held[0].first >= self._begin
+
+    def _enter(self, batch: Batch) -> Iterator[Emit]:
+        self._held.append(batch)
+        yield Emit(Batch(f"entering.{SIDES[self._side]}", batch.rows, first=batch.first))
+
+    def _leave(self) -> Iterator[Emit]:
+        """Send the rows before the segment's beginning to the next link; at the last one they are dead."""
+        while self._held and self._held[0].first < self._begin:
+            batch = self._held.popleft()
+            rows = min(self._begin - batch.first, batch.rows.num_rows)
+            if rows < batch.rows.num_rows:
+                self._held.appendleft(Batch(batch.stream, batch.rows.slice(rows), first=batch.first + rows))
+            if self._hops < self._cores - 1:
+                yield Emit(Batch(f"leaving.{SIDES[self._side]}", batch.rows.slice(0, rows), first=batch.first))
+
+
+@dataclass(frozen=True)
+class HandshakeCore(Bolt):
+    """Core `number` of `cores`; moving: it stores what the flows' links hold, otherwise one row in `cores`."""
+
+    number: int
+    cores: int
+    negated: tuple[bool, ...]
+    ordered: bool
+    setting: IndexSetting | None = None
+    moving: bool = False
+    counts: bool = False
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return answer_streams(self.counts)
+
+    @property
+    def note(self) -> str:
+        what = "rows passing by" if self.moving else f"rows {self.number}, {self.number + self.cores}, ..."
+        return f"{what}; {index_note(self.setting)}"
+
+    def build(self, context: TaskContext) -> Task:
+        return HandshakeCoreTask(self, len(context.origins))
+
+
+class HandshakeCoreTask(StepTask):
+    """Takes a step when both flows have brought it; a flow that is ahead waits."""
+
+    def __init__(self, description: HandshakeCore, flows: int) -> None:
+        super().__init__(description.negated)
+        self._description = description
+        share = (0, 1) if description.moving else (description.number, description.cores)
+        self._regions = tuple(Region(side, description.setting, *share) for side in (LEFT, RIGHT))
+        self._reached = [-1] * flows
+        self._taken = -1
+        self._entering: tuple[list[Batch], list[Batch]] = ([], [])
+        self._segment = [0, 0]
+        self._answering = Answering()
+
+    def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        kind, _, name = batch.stream.partition(".")
+        side = SIDES.index(name)
+        if kind == "entering":
+            self._entering[side].append(batch)
+        else:
+            (self._segment[side],) = batch.labels
+        return ()
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        self._reached[origin.index] = punctuation.seq
+        if min(self._reached) > self._taken:
+            self._taken = punctuation.seq
+            return super().on_punctuation(punctuation, origin)
+        return ()
+
+    def blocked(self, origin: Origin) -> bool:
+        return self._reached[origin.index] > self._taken
+
+    def on_step(self, step: Step) -> Iterable[Emit]:
+        moving = self._description.moving
+        for side in (LEFT, RIGHT):
+            region, rows, probes = self._regions[side], step.rows[side], step.rows[1 - side]
+            if moving:
+                for batch in self._entering[side]:
+                    region.store(batch.first, _keys(batch.rows), probes)
+                self._entering[side].clear()
+                region.expire(self._segment[side])
+            elif rows is not None and len(rows):
+                region.store(rows.first, rows.keys, probes)
+        yield from self._answering.answer(step, self._process, self._count if step.limits.counting else None)
+        if not moving:
+            for side in (LEFT, RIGHT):
+                self._regions[side].expire(step.limits.live[side])
+
+    def metrics(self) -> Mapping[str, float]:
+        left, right = self._regions
+        return {
+            "left_stored": float(left.stored),
+            "right_stored": float(right.stored),
+            "index_bytes": float(left.nbytes + right.nbytes),
+        }
+
+    def check_invariants(self) -> None:
+        # the flows are in the same step or one apart
+        assert min(self._reached) == self._taken
+        for region in self._regions:
+            region.check_invariants()
+
+    def _process(self, side: int, rows: ElementRows, most: int) -> Matches | None:
+        return self._regions[1 - side].process(most, rows.intervals, self._live(side, rows), self._description.ordered)
+
+    def _count(self, side: int, rows: ElementRows) -> Int64:
+        return self._regions[1 - side].count(rows.intervals, self._live(side, rows))
+
+    def _live(self, side: int, rows: ElementRows) -> Live:
+        if not self._description.moving:
+            return rows.live
+        # rows before the segment are another core's by now, later ones not here yet
+        end = np.minimum(rows.live.end, self._regions[1 - side].stored)
+        return Live(np.maximum(rows.live.first, self._segment[1 - side]), end)
+
+
+def _keys(rows: pa.RecordBatch) -> list[Keys]:
+    return [
+        Keys(values_of(column), column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None)
+        for column in rows.columns
+    ]

@@ -1,0 +1,74 @@
+"""Handshake join as an engine: a chain of cores that the two streams pass in opposite directions.
+
+Papers: handshake join (Teubner, Mueller) and its low-latency variant (Roy, Teubner, Gemulla), as the papers on PIM-Tree
+(section 2.2.3) and SplitJoin (sections 1 and 6.1) describe them; it is what those compare themselves with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from operators.engines.handshake_join.chain_core import FlowLink, HandshakeCore
+from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
+from operators.engines.shared.index_setting import IndexSetting
+from operators.engines.split_join.join_core import check_core_settings
+from operators.query.errors import JoinError
+from operators.routing.element_rows import LEFT, RIGHT, SIDES
+from topology import TopologyBuilder
+
+
+@dataclass(frozen=True)
+class HandshakeJoin(Engine):
+    """The engine of handshake join.
+
+    cores:       the length of the chain; None: one per processor.
+    low_latency: each row is stored at one core, in turn. Otherwise, as in the original, rows move along the chain and
+                 are stored where they are until newer ones push them on: each row enters and leaves every core's index.
+    index:       what a core stores its rows in, by its name in the catalogue; "auto" chooses; None: the nested loop.
+
+    Latency grows with the length of the chain: a core can answer a step when both streams have reached it. In the
+    original a row is compared only as it is pushed along, so its last matches wait for a window's worth of later rows.
+    A step would then never be answered in full on an idle stream; here rows to be compared run ahead in both variants,
+    and `low_latency=False` keeps the moving of the stored rows and its cost, not the waiting.
+    """
+
+    cores: int | None = None
+    low_latency: bool = True
+    index: str | None = None
+
+    def __post_init__(self) -> None:
+        check_core_settings("HandshakeJoin", self.cores, self.index)
+        if not isinstance(self.low_latency, bool):
+            raise JoinError(f"HandshakeJoin: low_latency must be True or False, not {self.low_latency!r}")
+
+    @property
+    def can_count(self) -> bool:
+        return True
+
+    def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
+        cores = self.cores or os.cpu_count() or 1
+        moving = not self.low_latency
+        setting = None
+        if self.index is not None:
+            setting = IndexSetting.of("HandshakeJoin", self.index, plan, cores)
+        for side, along in ((LEFT, range(cores)), (RIGHT, range(cores - 1, -1, -1))):
+            before = ROUTER
+            for hops, number in enumerate(along):
+                name = f"{SIDES[side]}-flow-{number}"
+                link = builder.bolt(name, FlowLink(side, hops, cores, len(plan.negated), moving))
+                link.global_grouping(before, "limits").global_grouping(before, f"probes.{SIDES[side]}")
+                if moving and hops:
+                    link.global_grouping(before, f"leaving.{SIDES[side]}")
+                before = name
+        names = [f"handshake-core-{number}" for number in range(cores)]
+        for number, name in enumerate(names):
+            described = HandshakeCore(number, cores, plan.negated, plan.ordered, setting, moving, plan.counts)
+            core = builder.bolt(name, described)
+            for side in (LEFT, RIGHT):
+                kinds = ("probes", "entering", "segment") if moving else ("probes",)
+                core.global_grouping(f"{SIDES[side]}-flow-{number}", "limits")
+                for kind in kinds:
+                    core.global_grouping(f"{SIDES[side]}-flow-{number}", f"{kind}.{SIDES[side]}")
+        return names

@@ -1,0 +1,101 @@
+"""Which index the cores of an engine use: named by the user, or chosen from the query and the first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from indexes import CATALOGUE, Choice, Interval, Keys, Observed, Query, WindowIndex, choose, make_index
+from operators.engines.shared.engine import ElementPlan
+from operators.engines.shared.selectivity import SAMPLED_KEYS, SAMPLED_PROBES, shares_of
+from operators.query.errors import JoinError
+from operators.query.predicate import Dimension
+
+AUTO = "auto"
+ROWS_OF_A_TIME_WINDOW = 1 << 17
+"""Assumed where a window is of time: indexes adapt to more, they only start small."""
+
+
+Asked = Literal["point", "band", "range", "nothing"]
+"""What a dimension asks for: one value, an interval with two ends, one with an end at least, or nothing that helps."""
+
+
+@dataclass(frozen=True)
+class IndexSetting:
+    """What an engine's cores need to make their indexes.
+
+    name:  an index of the catalogue, or "auto".
+    asked: what each dimension asks for.
+    rows:  the rows of each side's window, about, that one core stores.
+    batch: rows that come at once, about.
+    counting: only the number of matches is wanted.
+    """
+
+    name: str
+    asked: tuple[Asked, ...]
+    rows: tuple[int, int]
+    batch: int
+    counting: bool = False
+
+    @classmethod
+    def of(cls, engine: str, name: str, plan: ElementPlan, cores: int) -> IndexSetting:
+        """Check the name and read the rest off the join."""
+        if name != AUTO and name not in CATALOGUE:
+            raise JoinError(f"{engine}: there is no index called {name!r}; there are {', '.join([AUTO, *CATALOGUE])}")
+        sizes = [window.rows or ROWS_OF_A_TIME_WINDOW for window in plan.windows]
+        left, right = (max(1, -(-size // cores)) for size in sizes)
+        asked = tuple(asked_of(dimension) for dimension in plan.predicate.dimensions)
+        return cls(name, asked, (left, right), plan.batch, plan.counts)
+
+    def choice(self, side: int, observed: Observed | None = None) -> Choice:
+        """The index for one side's rows and why it is taken."""
+        if self.name != AUTO:
+            return Choice(self.name, "as asked for")
+        return choose(
+            Query(
+                equalities=self.asked.count("point"),
+                ranges=self.asked.count("band") + self.asked.count("range"),
+                negations=self.asked.count("nothing"),
+                bands=self.asked.count("band"),
+                window=self.rows[side],
+                batch=self.batch,
+                counting=self.counting,
+            ),
+            observed,
+        )
+
+    def make(self, side: int, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> WindowIndex:
+        """An empty index for one side, chosen with the first keys to be stored and the first intervals to be asked."""
+        observed = None
+        if probes is not None and len(keys[0]) and len(probes[0]):
+            sample = [_first(column, SAMPLED_KEYS) for column in keys]
+            observed = Observed.of(sample, [one.rows(slice(0, SAMPLED_PROBES)) for one in probes], self.rows[side])
+        return make_index(
+            self.choice(side, observed).index,
+            window=self.rows[side],
+            batch=self.batch,
+            dimensions=len(self.asked),
+            key=self._key(keys, probes),
+        )
+
+    def _key(self, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> int:
+        """The dimension that leaves the fewest rows; without a sample, the first that asks for the least."""
+        order = sorted(range(len(self.asked)), key=lambda d: get_args(Asked).index(self.asked[d]))
+        if probes is None or not len(keys[0]) or not len(probes[0]):
+            return order[0]
+        shares = shares_of(keys, probes)
+        return min(order, key=lambda d: shares[d])
+
+
+def asked_of(dimension: Dimension) -> Asked:
+    """What a dimension asks for; one that is the same for all rows helps no more than "!=" does."""
+    if dimension.negated or dimension.made == "constant":
+        return "nothing"
+    if dimension.is_point:
+        return "point"
+    return "band" if dimension.is_bounded or dimension.made == "ordinal" else "range"
+
+
+def _first(column: Keys, rows: int) -> Keys:
+    return Keys(column.values[:rows], None if column.valid is None else column.valid[:rows])

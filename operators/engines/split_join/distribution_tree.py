@@ -1,0 +1,83 @@
+"""The distribution tree: brings every step to every join core, each relay serving a few (SplitJoin, section 4.3).
+
+In: limits and rows of both sides from the router. Out: the same, unchanged and in the same order; both streams travel
+by one path, so no core can see them in another order than any other.
+
+Each relay of the tree is a component of its own, and so is each core: the edges of the topology are then the edges of
+the tree, and a message, a punctuation too, goes only from a relay to those it serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from operators.engines.shared.engine import ROUTER
+from operators.routing.element_rows import SIDES
+from topology import Bolt, PassOn, Task, TaskContext, TopologyBuilder
+
+STREAMS = ("limits", *(f"probes.{side}" for side in SIDES))
+
+
+@dataclass(frozen=True)
+class Distributor(Bolt):
+    """A relay: hands on whatever comes."""
+
+    serves: int
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return dict.fromkeys(STREAMS)
+
+    @property
+    def note(self) -> str:
+        return f"serves {self.serves}"
+
+    def build(self, context: TaskContext) -> Task:
+        return PassOn()
+
+
+def tree_levels(leaves: int, fanout: int) -> list[int]:
+    """The number of inner nodes on each level, the root's first: as few levels as the fan-out allows.
+
+    A level is added only when the fan-out of all nodes is used up; the nodes of a level share the next one evenly.
+
+        fanout 4:   1..4 leaves [1]   5..16 leaves [1, 2..4]   17..64 leaves [1, 2..4, 5..16]
+    """
+    levels = [-(-leaves // fanout)]
+    while levels[0] > 1:
+        levels.insert(0, -(-levels[0] // fanout))
+    return levels
+
+
+def parent(child: int, children: int, parents: int) -> int:
+    """Which of the `parents` nodes of a level serves a node of the next level, of which there are `children`.
+
+    Neighbours share a parent, and two parents' numbers of children differ by one at most.
+    """
+    return child * parents // children
+
+
+def node_name(kind: str, level: int, number: int) -> str:
+    """How a node of a tree is called: the root kind-1, the others kind-level-number."""
+    return f"{kind}-1" if level == 0 else f"{kind}-{level + 1}-{number}"
+
+
+def add_distribution_tree(builder: TopologyBuilder, cores: int, fanout: int) -> Sequence[str]:
+    """Add the relays, fed by the router; return for each core the relay that serves it."""
+    levels = tree_levels(cores, fanout)
+    for level, nodes in enumerate(levels):
+        below = levels[level + 1] if level + 1 < len(levels) else cores
+        served = [parent(child, below, nodes) for child in range(below)]
+        for number in range(nodes):
+            name = node_name("distribution", level, number)
+            subscription = builder.bolt(name, Distributor(served.count(number)))
+            above = ROUTER if level == 0 else node_name(
+                "distribution", level - 1, parent(number, nodes, levels[level - 1])
+            )
+            for stream in STREAMS:
+                subscription.global_grouping(above, stream)
+    last = len(levels) - 1
+    return [node_name("distribution", last, parent(core, cores, levels[last])) for core in range(cores)]

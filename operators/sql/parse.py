@@ -1,0 +1,280 @@
+"""Whole queries from SQL text.
+
+`parse_condition` reads a bare condition, `parse_query` a SELECT over two streams, or over one
+stream joined with itself.
+
+A query over one stream without aliases is in the dialect of the inequality-join papers: a column
+in WHERE ends in 1 or 2, for the first or the second row of the pair, and an item of the SELECT
+list stands for that column of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from operators.query.condition import conjunction, sides_of
+from operators.query.errors import QueryError
+from operators.query.expressions import Column, Constant, Expression, IsNull
+from operators.query.kinds import Kind
+from operators.query.predicate import LEFT, RIGHT
+from operators.query.select_items import Item
+from operators.query.windows import Window
+from operators.sql.expressions import ConditionReader, Functions
+from operators.sql.select import SelectReader, counts_matches
+from operators.sql.text import error_at, match_name, parse_text, qualifier_of
+from operators.sql.window import ParameterValue, WrittenWindow, cut_window, windows_of
+
+_SHAPE = "a query is SELECT .. FROM .. WHERE .. WINDOW .."
+_REFUSED_CLAUSES = {
+    "with_": f"WITH is not supported: {_SHAPE}",
+    "windows": f"this WINDOW clause is not supported: {_SHAPE}, with WINDOW AS (ROWS 100) last",
+    "group": "GROUP BY is not supported: COUNT(*) counts the matches of every row by itself",
+    "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says",
+    "distinct": "DISTINCT is not supported: every result comes once; LEFT SEMI JOIN gives left rows once",
+    "limit": "LIMIT is not supported: a join of streams has no end; stop reading its results instead",
+}
+_WHERE_SIDES: dict[Kind, tuple[int, ...]] = {
+    Kind.LEFT: (LEFT,), Kind.RIGHT: (RIGHT,), Kind.FULL: (), Kind.SEMI: (LEFT,), Kind.ANTI: (LEFT,),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedQuery:
+    """What a query asks for. A role is how the query calls a side, a stream where it comes from.
+
+    condition: what pairs satisfy. where: what rows of one stream must satisfy to appear at all, in kinds where that
+    makes a difference. select: None for ``*``. windows: one for each side; None if none was written.
+    """
+
+    left: str
+    right: str
+    left_stream: str
+    right_stream: str
+    kind: Kind
+    condition: Expression
+    where: Expression | None
+    select: tuple[Item, ...] | None
+    windows: tuple[Window, Window] | None
+
+
+def parse_condition(
+    text: str, left: str, right: str, functions: Functions | None = None, *, stream: str | None = None
+) -> Expression:
+    """The condition in ``text`` between the streams (or roles) ``left`` and ``right``.
+
+    stream: in a self-join without roles of its own, the name by which the text may call it, as in the papers' dialect.
+    """
+    tree = parse_text(text, text, f"a condition such as {left}.a < {right}.b")
+    resolve = None if stream is None else _PaperDialect(text, (left, right), stream).column
+    return ConditionReader(text, left, right, functions, resolve).condition(tree)
+
+
+def parse_query(
+    text: str,
+    parameters: Mapping[str, ParameterValue] | None = None,
+    functions: Functions | None = None,
+    *,
+    read_window: bool = True,
+) -> ParsedQuery:
+    """The query in ``text``.
+
+    parameters fill the names in its WINDOW clause, functions are the conditions of the user's own that it may call.
+    ``read_window=False`` leaves the WINDOW clause unread: something else takes its place.
+    """
+    if not isinstance(text, str):
+        raise QueryError(f"a query is SQL text, not {text!r}")
+    body, written = cut_window(text, parameters or {}, read_window)
+    tree = parse_text(body, text, "a SELECT")
+    if not isinstance(tree, exp.Select):
+        raise error_at(text, tree, "a query starts with SELECT")
+    return _Query(text, tree, functions).read(written)
+
+
+class _Query:
+    """Reads one SELECT statement."""
+
+    def __init__(self, text: str, tree: exp.Select, functions: Functions | None) -> None:
+        self.text = text
+        self.tree = tree
+        self.functions = functions
+
+    def error(self, node: exp.Expression, message: str) -> QueryError:
+        return error_at(self.text, node, message)
+
+    def read(self, written: tuple[WrittenWindow, ...]) -> ParsedQuery:
+        self.check_clauses()
+        source, joins = self.tree.args.get("from_"), self.tree.args.get("joins") or []
+        if source is None:
+            raise self.error(self.tree, "the query has no FROM: write FROM R, S")
+        tables = [self.table(source.this), *(self.table(join.this) for join in joins)]
+        alone = len(tables) == 1
+        if alone:
+            role, stream = tables[0]
+            if source.this.alias:
+                raise self.error(
+                    source.this,
+                    f"a join of {stream} with itself needs two roles: "
+                    f"write FROM {stream} AS {role}, {stream} AS {role}_other",
+                )
+            tables = [(f"{role}1", stream), (f"{role}2", stream)]
+        if len(tables) != 2:
+            raise self.error(
+                joins[1], f"a join takes two streams, not {len(tables)}: join the result of one with another"
+            )
+        (left, left_stream), (right, right_stream) = tables
+        if left == right:
+            raise self.error(
+                joins[0],
+                f"both streams are called {left}: give them roles, as in FROM {left_stream} AS a, {right_stream} AS b",
+            )
+        kind = self.kind(None if alone else joins[0], left, right)
+        dialect = _PaperDialect(self.text, (left, right), role) if alone else None
+        reader = ConditionReader(self.text, left, right, self.functions, dialect.column if dialect else None)
+        condition, where = self.conditions(reader, kind, None if alone else joins[0])
+        selection = SelectReader(self.text, (left, right), kind, role if alone else None, reader.expression)
+        select = selection.items(self.tree.expressions)
+        windows = windows_of(written, self.text, (left, right))
+        return ParsedQuery(left, right, left_stream, right_stream, kind, condition, where, select, windows)
+
+    def check_clauses(self) -> None:
+        known = {"expressions", "from_", "joins", "where", "kind", "hint", "operation_modifiers"}
+        for name, value in self.tree.args.items():
+            if value and name not in known:
+                node = value[0] if isinstance(value, list) else value
+                message = _REFUSED_CLAUSES.get(name) or f"{name.upper()} is not supported: {_SHAPE}"
+                raise self.error(node if isinstance(node, exp.Expression) else self.tree, message)
+
+    def table(self, node: exp.Expression) -> tuple[str, str]:
+        """(role, stream) of one entry of FROM."""
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise self.error(node, f"`{node.sql()}` is not a stream: FROM takes names of streams")
+        extra = [name for name in node.args if name not in ("this", "db", "catalog", "alias")]
+        if any(node.args[name] for name in extra):
+            raise self.error(node, f"`{node.sql()}`: a stream in FROM takes a name and a role only")
+        return node.alias or node.name, ".".join(part.name for part in node.parts)
+
+    def kind(self, join: exp.Join | None, left: str, right: str) -> Kind:
+        found = Kind.INNER if join is None else self.join_kind(join, left, right)
+        if counts_matches(self.tree.expressions):
+            if found != Kind.INNER:
+                raise self.error(
+                    self.tree.expressions[0],
+                    f"COUNT(*) counts the matches of every row, also where there are none: "
+                    f"write JOIN for {found.upper()} JOIN",
+                )
+            return Kind.COUNT
+        return found
+
+    def join_kind(self, join: exp.Join, left: str, right: str) -> Kind:
+        side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
+        on = f"FROM {left} JOIN {right} ON {left}.a = {right}.a"
+        if join.args.get("using"):
+            columns = " AND ".join(f"{left}.{each.name} = {right}.{each.name}" for each in join.args["using"])
+            raise self.error(join, f"USING is not supported: write ON {columns}")
+        if method:
+            raise self.error(join, f"{method} JOIN is not supported: write {on}")
+        if kind in ("", "OUTER"):
+            return Kind(side.lower()) if side else Kind.INNER
+        if kind in ("INNER", "CROSS") and not side:
+            return Kind.INNER
+        if kind in ("SEMI", "ANTI"):
+            if side in ("", "LEFT"):
+                return Kind(kind.lower())
+            raise self.error(
+                join, f"{side} {kind} JOIN is not supported: write FROM {right} LEFT {kind} JOIN {left} ON .."
+            )
+        raise self.error(join, f"{kind} JOIN is not supported: write {on}")
+
+    def conditions(
+        self, reader: ConditionReader, kind: Kind, join: exp.Join | None
+    ) -> tuple[Expression, Expression | None]:
+        """What pairs satisfy, and what rows must satisfy to appear at all."""
+        left, right = reader.roles
+        on: exp.Expression | None = join.args.get("on") if join is not None else None
+        written = self.tree.args.get("where")
+        matching = [] if on is None else [reader.condition(on)]
+        showing = []
+        if on is None and join is not None and kind not in (Kind.INNER, Kind.COUNT):
+            raise self.error(join, f"{kind.upper()} JOIN needs its condition: write ON {left}.a < {right}.b")
+        for node in () if written is None else _conjuncts(written.this):
+            part = reader.condition(node)
+            sides = sides_of(part, reader.roles)
+            if kind == Kind.INNER or (kind == Kind.COUNT and len(sides) != 1):
+                matching.append(part)
+                continue
+            if kind != Kind.COUNT:
+                self.check_where(node, part, sides, kind, reader.roles)
+            showing.append(part)
+        if not matching:
+            if join is None or str(join.args.get("kind") or "").upper() != "CROSS":
+                raise self.error(
+                    self.tree,
+                    f"the query has no condition: write WHERE {left}.a < {right}.b, "
+                    f"or FROM {left} CROSS JOIN {right} for all pairs",
+                )
+            matching = [Constant(True)]
+        return conjunction(matching), conjunction(showing) if showing else None
+
+    def check_where(
+        self, node: exp.Expression, part: Expression, sides: set[int], kind: Kind, roles: tuple[str, str]
+    ) -> None:
+        left, right = roles
+        if sides and sides <= set(_WHERE_SIDES[kind]):
+            return
+        join = f"{kind.upper()} JOIN"
+        if isinstance(part, IsNull) and sides == {RIGHT} and kind == Kind.LEFT:
+            raise self.error(
+                node,
+                f"`{part!r}` asks for the rows of {left} without a match: "
+                f"write SELECT {left}.* FROM {left} LEFT ANTI JOIN {right} ON ..",
+            )
+        if kind.shows_right:
+            allowed = " or ".join(roles[side] for side in _WHERE_SIDES[kind])
+            reason = (
+                f"{join} makes up rows of nulls, of which WHERE would say nothing that ON does not"
+                if not allowed
+                else (f"WHERE of a {join} may speak of {allowed} alone")
+            )
+        else:
+            reason = f"WHERE of a {join} may speak of {left} alone, since rows of {right} do not come out"
+        raise self.error(node, f"`{part!r}`: {reason}: move it into ON, where it says which rows match")
+
+
+class _PaperDialect:
+    """What the columns of a query over one stream without aliases stand for."""
+
+    def __init__(self, text: str, roles: tuple[str, str], stream: str) -> None:
+        self.text = text
+        self.roles = roles
+        self.stream = stream
+
+    def column(self, node: exp.Column) -> Column:
+        """A column of WHERE, or of a computed item."""
+        qualifier = qualifier_of(node)
+        if qualifier is not None:
+            role = match_name(qualifier, self.roles)
+            if role is not None:
+                return Column(role, node.name)
+            if match_name(qualifier, (self.stream,)) is None:
+                raise error_at(self.text, node, f"there is no stream {qualifier} here, only {self.stream}")
+        if len(node.name) < 2 or node.name[-1] not in "12":
+            raise error_at(
+                self.text,
+                node,
+                f"{node.name} does not say which row of the pair it belongs to: write "
+                f"{node.name}1 or {node.name}2, or name two roles, FROM {self.stream} AS a, "
+                f"{self.stream} AS b",
+            )
+        return Column(self.roles[int(node.name[-1]) - 1], node.name[:-1])
+
+
+def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
+    inner = node.unnest()
+    if isinstance(inner, exp.And):
+        yield from _conjuncts(inner.left)
+        yield from _conjuncts(inner.right)
+    else:
+        yield node

@@ -1,0 +1,192 @@
+"""IndexJoin against the oracle, its plan, its order of results, and that no thread is left over."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from indexes import CATALOGUE, Matches, PIMTree
+from operators import CountWindow, JoinError, StreamJoin, TimeWindow
+from operators.engines.index_join.description import IndexJoin
+from operators.engines.index_join.element import IndexJoinTask
+from tests.operators.seeded_run import check_schedule, run_seeded
+from tests.operators.test_join import check, join_of
+from tests.strategies import JoinCase, join_cases
+from topology import Batch, LocalRuntime, Punctuation, RayRuntime, TaskError
+from topology.graph.messages import Message
+
+INDEXES = ("PIMTree", "PIMTree", "auto", "TieredRuns", "IMTree", "BPlusTree")
+
+
+@st.composite
+def engines(draw: st.DrawFn) -> IndexJoin:
+    """Tiny tasks, so that a few rows make several of them."""
+    return IndexJoin(draw(st.sampled_from(INDEXES)), draw(st.integers(1, 4)), draw(st.integers(1, 7)))
+
+
+@given(join_cases(), engines(), st.integers(1, 20))
+@settings(max_examples=50)
+def test_results_and_their_order_are_those_of_the_oracle(case: JoinCase, engine: IndexJoin, step_rows: int) -> None:
+    check(case, engine, LocalRuntime(), step_rows)
+
+
+@given(join_cases(max_rows=60, max_sources=2), engines(), st.integers(1, 60))
+@settings(max_examples=25)
+def test_longer_streams_too(case: JoinCase, engine: IndexJoin, step_rows: int) -> None:
+    check(case, engine, LocalRuntime(), step_rows)
+
+
+@given(join_cases(max_rows=8, max_sources=2), engines(), st.integers(1, 9), st.integers(0, 10**6))
+@settings(max_examples=15)
+def test_timing_makes_no_difference(case: JoinCase, engine: IndexJoin, step_rows: int, seed: int) -> None:
+    check_schedule(case, join_of(case, engine, step_rows=step_rows), seed)
+
+
+@pytest.mark.slow
+@given(join_cases(max_rows=80), engines(), st.integers(1, 60))
+@settings(max_examples=2000)
+def test_very_many_random_joins(case: JoinCase, engine: IndexJoin, step_rows: int) -> None:
+    check(case, engine, LocalRuntime(), step_rows)
+
+
+def readings(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    columns = {"x": rng.integers(0, 5_000, rows), "y": rng.integers(0, 40, rows)}
+    return pa.table({"id": np.arange(rows), **columns, "ts": np.sort(rng.integers(0, rows, rows))})
+
+
+def band(engine: IndexJoin, **options: Any) -> StreamJoin:
+    settings: dict[str, Any] = {"window": CountWindow(2000), "select": ["R.id", "S.id"], "event_time": "ts"}
+    return StreamJoin("R", "S", "abs(R.x - S.x) <= 3", using=engine, **{**settings, **options})
+
+
+TABLES = {"R": readings(20_000, 1), "S": readings(20_000, 2)}
+
+
+@pytest.mark.parametrize("window", [CountWindow(2000), TimeWindow(2500)], ids=["count", "time"])
+def test_any_number_of_threads_gives_the_same_while_the_trees_merge(window: CountWindow | TimeWindow) -> None:
+    """A window of 2000 rows merges every 125: hundreds of merges while the threads insert."""
+    expected = band(IndexJoin("BPlusTree", threads=1), window=window).collect(TABLES)
+    assert expected.num_rows > 20_000
+    for threads, task_rows, step_rows in ((1, 8192, 1 << 17), (2, 64, 3000), (3, 500, 5000), (8, 10, 900)):
+        engine = IndexJoin("PIMTree", threads, task_rows)
+        found = band(engine, window=window, step_rows=step_rows).collect(TABLES)
+        assert found.combine_chunks().equals(expected.combine_chunks()), engine
+
+
+@pytest.mark.parametrize("index", sorted(CATALOGUE))
+def test_any_index_may_be_probed_by_several_threads(index: str) -> None:
+    tables = {name: table.slice(0, 1500) for name, table in TABLES.items()}
+    on = "R.y = S.y AND abs(R.x - S.x) <= 900"
+    join = replace(band(IndexJoin("LinearScan", 1), window=CountWindow(300)), on=on)
+    expected = join.collect(tables)
+    assert expected.num_rows > 1000
+    found = replace(join, using=IndexJoin(index, 3, 40), step_rows=400).collect(tables)
+    assert found.combine_chunks().equals(expected.combine_chunks())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_row_with_very_many_matches_is_answered_in_pieces(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(IndexJoinTask.__init__, "__defaults__", (16, None))
+    rows = 120
+    table = pa.table({"id": range(rows), "x": [1] * rows})
+    engine = IndexJoin(threads=threads, task_rows=20)
+    join = StreamJoin("R", "S", "R.x = S.x", CountWindow(1000), select=["R.id", "S.id"], using=engine, step_rows=70)
+    held: list[int] = []
+    monkeypatch.setattr("operators.engines.index_join.element.matches_batch", noting(held))
+    result = join.collect({"R": table, "S": table})
+    pairs = list(zip(result["R.id"].to_pylist(), result["S.id"].to_pylist(), strict=True))
+    expected = []
+    for row in range(rows):
+        expected += [(row, earlier) for earlier in range(row)] + [(earlier, row) for earlier in range(row + 1)]
+    assert pairs == expected
+    assert max(held) <= rows, "more than one row's matches at once, although each row has more than 16"
+
+
+def noting(held: list[int]) -> Any:
+    from operators.routing.element_rows import matches_batch
+
+    def note(side: int, first: int, matches: Matches) -> Batch:
+        held.append(len(matches.positions))
+        return matches_batch(side, first, matches)
+
+    return note
+
+
+def test_the_plan_shows_the_elements_of_the_paper() -> None:
+    plan = str(band(IndexJoin(threads=2, task_rows=64)).plan())
+    for name in ("work-queue", "index-join"):
+        assert f"  {name} [" in plan
+    assert "tasks of 64 rows" in plan
+    assert "2 threads; PIMTree: as asked for" in plan
+    assert "a range of one key" in str(band(IndexJoin("auto")).plan()), "the choice is shown with its reason"
+    assert band(IndexJoin()).plan()
+
+
+def test_results_leave_task_by_task_in_order() -> None:
+    punctuations: list[int] = []
+
+    def note(component: str, message: Message) -> bool:
+        if component == "index-join" and isinstance(message, Punctuation):
+            punctuations.append(message.seq)
+        return False
+
+    join = band(IndexJoin(threads=3, task_rows=25), step_rows=100)
+    tables = {name: {name: table.slice(0, 200).to_batches()} for name, table in TABLES.items()}
+    run_seeded(join.topology(), tables, 1, note)
+    assert punctuations == sorted(set(punctuations))
+    assert len(punctuations) >= 400 // 25
+    assert punctuations[-1] == 399
+
+
+def threads_left() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("interlace-task")]
+
+
+def test_no_thread_is_left_when_a_join_is_stopped_on_the_way() -> None:
+    running = band(IndexJoin(threads=4, task_rows=50), step_rows=1000).launch(sources={"R": ["R"], "S": ["S"]})
+    for stream, table in TABLES.items():
+        running.send(stream, table.slice(0, 5000))
+    running.stop()
+    assert threads_left() == []
+
+
+def test_no_thread_is_left_when_a_thread_fails_and_its_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: PIMTree, *arguments: object, **options: object) -> Matches:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(PIMTree, "probe_within", fail)
+    with pytest.raises(TaskError, match="planted"):
+        band(IndexJoin(threads=4, task_rows=50)).collect(TABLES)
+    assert threads_left() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threads": 0}, "IndexJoin: threads must be a whole number of 1 or more"),
+        ({"threads": True}, "IndexJoin: threads"),
+        ({"task_rows": 0}, "IndexJoin: task_rows must be a whole number of 1 or more"),
+        ({"task_rows": None}, "IndexJoin: task_rows"),
+        ({"index": "Btree"}, "IndexJoin: index must be one of auto, "),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(JoinError, match=message):
+        IndexJoin(**settings)
+
+
+@pytest.mark.usefixtures("ray_cluster")
+def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
+    join = band(IndexJoin(threads=2, task_rows=300), step_rows=2000)
+    tables = {name: table.slice(0, 6000) for name, table in TABLES.items()}
+    local = join.collect(tables)
+    assert local.num_rows > 5000
+    assert join.collect(tables, RayRuntime()).combine_chunks().equals(local.combine_chunks())

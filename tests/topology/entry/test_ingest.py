@@ -1,0 +1,247 @@
+"""The door: what is refused leaves no trace, what is taken arrives in order, and only `send` waits for room."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+from topology import (
+    Batch,
+    End,
+    Input,
+    InputError,
+    OutOfOrderError,
+    SchemaError,
+    SourceEndedError,
+    StoppedError,
+    Watermark,
+)
+from topology.entry.ingest import Ingest
+from topology.graph.messages import Message
+
+LONG = 20.0
+
+
+class Queue:
+    """Stands for the queue behind the door; batches wait while it is full, control messages do not."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.room = threading.Event()
+        self.room.set()
+        self.closed = False
+        self.ended = threading.Event()
+        self.ingest = Ingest()
+        self.ingest.add("R", Input(event_time="ts"), self.put)
+
+    def put(self, message: Message) -> None:
+        if isinstance(message, Batch):
+            assert self.room.wait(LONG)
+        if self.closed:
+            raise StoppedError("stopped")
+        self.messages.append(message)
+        if message == End():
+            self.ended.set()
+
+    def finish(self) -> list[Message]:
+        self.ingest.finish("R")
+        assert self.ended.wait(LONG)
+        return self.messages
+
+    def told(self) -> list[object]:
+        """The messages in short."""
+        return [
+            (message.source, message.first, message.rows.column("ts").to_pylist())
+            if isinstance(message, Batch)
+            else message
+            for message in self.messages
+        ]
+
+
+def rows(*times: int) -> pa.RecordBatch:
+    return pa.record_batch({"ts": pa.array(times, pa.int64())})
+
+
+def announced(source: str) -> Watermark:
+    return Watermark(None, "default", source)
+
+
+def test_rows_arrive_numbered_and_the_end_comes_last() -> None:
+    queue = Queue()
+    queue.ingest.open("R", "a")
+    queue.ingest.open("R", "a")
+    queue.ingest.send("R", "a", rows(1, 2))
+    queue.ingest.send("R", "b", rows(1))
+    queue.ingest.send("R", "a", rows(2))
+    queue.ingest.finish("R", "b")
+    queue.finish()
+    assert queue.told() == [
+        announced("a"),
+        ("a", 0, [1, 2]),
+        ("b", 0, [1]),
+        ("a", 2, [2]),
+        End("default", "b"),
+        End("default", "a"),
+        End(),
+    ]
+    assert queue.ingest.sources("R") == {"a": 3, "b": 1}
+
+
+def test_finishing_twice_ends_once() -> None:
+    queue = Queue()
+    queue.finish()
+    queue.ingest.finish("R")
+    assert queue.messages == [End()]
+
+
+REFUSED: list[tuple[str, Callable[[Ingest], object], type[InputError]]] = [
+    ("wrong schema", lambda ingest: ingest.send("R", "a", pa.record_batch({"t": [1]})), SchemaError),
+    ("backwards in the batch", lambda ingest: ingest.send("R", "a", rows(7, 6)), OutOfOrderError),
+    ("backwards after the last", lambda ingest: ingest.send("R", "a", rows(4)), OutOfOrderError),
+    ("new source, backwards", lambda ingest: ingest.send("R", "new", rows(2, 1)), OutOfOrderError),
+    ("ended source", lambda ingest: ingest.send("R", "ended", rows(9)), SourceEndedError),
+    ("source without a name", lambda ingest: ingest.open("R", ""), InputError),
+    ("end of an unknown source", lambda ingest: ingest.finish("R", "unknown"), InputError),
+    ("other schema pinned", lambda ingest: ingest.pin("R", pa.schema([("t", pa.int64())])), SchemaError),
+    ("staged, wrong schema", lambda ingest: ingest.stage("R", "p", "1", pa.record_batch({"t": [1]})), SchemaError),
+    ("staged, backwards", lambda ingest: ingest.stage("R", "p", "1", rows(2, 1)), OutOfOrderError),
+    ("commit of a source that sent", lambda ingest: ingest.commit("R", "a", "1", 0), InputError),
+    ("commit of rows that never came", lambda ingest: ingest.commit("R", "p", "1", 4), InputError),
+]
+
+
+@pytest.mark.parametrize(("call", "kind"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+def test_what_is_refused_leaves_no_trace(call: Callable[[Ingest], object], kind: type[InputError]) -> None:
+    def run(*calls: Callable[[Ingest], object]) -> list[object]:
+        queue = Queue()
+        queue.ingest.send("R", "a", rows(1, 5))
+        queue.ingest.open("R", "ended")
+        queue.ingest.finish("R", "ended")
+        for hostile in calls:
+            with pytest.raises(kind):
+                hostile(queue.ingest)
+        queue.ingest.send("R", "a", rows(5, 6))
+        queue.ingest.stage("R", "p", "1", rows(0))
+        queue.ingest.commit("R", "p", "1", 1)
+        queue.finish()
+        return queue.told()
+
+    assert run(call, call) == run()
+
+
+@pytest.mark.parametrize("call", [lambda ingest: ingest.send("R", "a", rows(1)), lambda ingest: ingest.open("R", "a")])
+def test_nothing_is_taken_after_the_end(call: Callable[[Ingest], object]) -> None:
+    queue = Queue()
+    queue.finish()
+    with pytest.raises(SourceEndedError, match="'R' has been finished"):
+        call(queue.ingest)
+    assert queue.messages == [End()]
+
+
+def test_an_interrupted_send_can_be_repeated() -> None:
+    queue = Queue()
+
+    def interrupted(message: Message) -> None:
+        raise KeyboardInterrupt
+
+    target = queue.ingest._streams["R"]
+    put, target.put = target.put, interrupted
+    with pytest.raises(KeyboardInterrupt):
+        queue.ingest.send("R", "a", rows(1, 2))
+    target.put = put
+    queue.ingest.send("R", "a", rows(1, 2))
+    assert queue.told() == [("a", 0, [1, 2])]
+
+
+def test_a_committed_source_is_announced_at_once_and_ends_after_its_rows() -> None:
+    queue = Queue()
+    queue.room.clear()
+    queue.ingest.stage("R", "p", "1", rows(1, 2))
+    queue.ingest.commit("R", "p", "1", 2)
+    queue.ingest.commit("R", "empty", "1", 0)
+    assert set(queue.messages) >= {announced("p"), announced("empty")}
+    queue.ingest.finish("R", "p")
+    queue.ingest.finish("R")
+    assert not queue.ended.is_set()
+    queue.room.set()
+    assert queue.ended.wait(LONG)
+    told = queue.told()
+    assert told[-1] == End()
+    assert told.index(("p", 0, [1, 2])) < told.index(End("default", "p"))
+    assert told.count(End("default", "p")) == told.count(End("default", "empty")) == 1
+
+
+def test_staged_rows_that_nobody_committed_never_show() -> None:
+    queue = Queue()
+    queue.ingest.stage("R", "p", "1", rows(1))
+    queue.finish()
+    assert queue.messages == [End()]
+    with pytest.raises(SourceEndedError):
+        queue.ingest.commit("R", "p", "1", 1)
+    queue.ingest.close()
+
+
+def test_everything_but_send_returns_while_the_topology_takes_nothing() -> None:
+    queue = Queue()
+
+    def everything_else() -> None:
+        queue.ingest.open("R", "b")
+        queue.ingest.pin("R", rows().schema)
+        queue.ingest.stage("R", "p", "1", rows(1))
+        queue.ingest.commit("R", "p", "1", 1)
+        queue.ingest.sources("R")
+
+    queue.room.clear()
+    with ThreadPoolExecutor(2) as pool:
+        sending = pool.submit(queue.ingest.send, "R", "a", rows(1))
+        while not queue.ingest._streams["R"].order.locked():
+            pass
+        pool.submit(everything_else).result(LONG)
+        assert not sending.done()
+        queue.room.set()
+        sending.result(LONG)
+    queue.finish()
+
+
+def test_stopping_releases_a_waiting_committer() -> None:
+    queue = Queue()
+    queue.room.clear()
+    queue.ingest.stage("R", "p", "1", rows(1))
+    queue.ingest.commit("R", "p", "1", 1)
+    queue.ingest.finish("R")
+    queue.closed = True
+    queue.room.set()
+    queue.ingest.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "staged R"]
+    assert not queue.ended.is_set()
+
+
+def test_many_senders_of_one_stream_keep_their_own_order() -> None:
+    queue = Queue()
+
+    def send(source: str) -> None:
+        for number in range(100):
+            queue.ingest.send("R", source, rows(number))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(send, "abcdef"))
+    for source in "abcdef":
+        firsts = [
+            message.first for message in queue.messages if isinstance(message, Batch) and message.source == source
+        ]
+        assert firsts == list(range(100))
+
+
+def test_a_send_that_races_the_end_is_taken_before_it_or_refused() -> None:
+    for _ in range(20):
+        queue = Queue()
+        with ThreadPoolExecutor(2) as pool:
+            sending = pool.submit(queue.ingest.send, "R", "a", rows(1))
+            pool.submit(queue.ingest.finish, "R").result(LONG)
+        if sending.exception() is None:
+            assert queue.told() == [("a", 0, [1]), End("default", "a"), End()]
+        else:
+            assert isinstance(sending.exception(), SourceEndedError)
+            assert queue.messages == [End()]

@@ -1,0 +1,60 @@
+"""Tokens: who may do what, and that nobody sees them."""
+
+import logging
+import pickle
+
+import pytest
+
+from topology import AuthenticationError, Endpoint
+from topology.flight.auth import Authority, Caller, Grant, Right, TokenCheck
+
+
+def test_a_token_allows_what_it_was_issued_for_and_nothing_else() -> None:
+    authority = Authority()
+    write = authority.issue(Grant(Right.WRITE, "left"))
+    read = authority.issue(Grant(Right.READ, "results"))
+    assert authority.rights_of(write) == {Grant(Right.WRITE, "left")}
+    caller = Caller(authority.rights_of(write))
+    caller.require(Right.WRITE, "left")
+    for right, name in [(Right.WRITE, "right"), (Right.READ, "left"), (Right.CONTROL, "left"), (Right.CHANNEL, "")]:
+        with pytest.raises(AuthenticationError, match="the token does not allow to"):
+            caller.require(right, name)
+    assert authority.rights_of(read) == {Grant(Right.READ, "results")}
+
+
+@pytest.mark.parametrize("wrong", ["", "x", "Bearer", "\udcff", "ü" * 40, "0" * 100_000])
+def test_an_unknown_token_allows_nothing(wrong: str) -> None:
+    authority = Authority()
+    token = authority.issue(Grant(Right.WRITE, "left"))
+    assert authority.rights_of(wrong) == frozenset()
+    assert authority.rights_of(token[:-1]) == frozenset()
+    assert authority.rights_of(token + "x") == frozenset()
+
+
+def test_tokens_are_long_and_never_the_same() -> None:
+    authority = Authority()
+    tokens = {authority.issue(Grant(Right.WRITE, "left")) for _ in range(100)}
+    assert len(tokens) == 100
+    assert min(len(token) for token in tokens) >= 40
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"authorization": []}, {"authorization": ["Bearer "]}, {"authorization": [b"Bearer x"]},
+     {"authorization": ["Bearer a", "Bearer b"]}],
+)  # fmt: skip
+def test_a_call_without_one_good_token_is_refused(headers: dict[str, list[str]]) -> None:
+    authority = Authority()
+    authority.issue(Grant(Right.WRITE, "left"))
+    with pytest.raises(Exception, match="refused"):
+        TokenCheck(authority).start_call(None, headers)
+
+
+def test_tokens_are_not_printed(caplog: pytest.LogCaptureFixture) -> None:
+    authority = Authority()
+    token = authority.issue(Grant(Right.WRITE, "left"))
+    endpoint = Endpoint("grpc://127.0.0.1:1", token)
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("interlace").warning("%s %r %s", endpoint, authority, [endpoint])
+    assert token not in caplog.text
+    assert pickle.loads(pickle.dumps(endpoint)) == endpoint

@@ -1,0 +1,51 @@
+"""Messages are immutable, count their own bytes, and travel between processes."""
+
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from topology import Barrier, Batch, End, Punctuation, Watermark
+from topology.graph.messages import CONTROL_BYTES, Message, message_bytes, rows_bytes
+
+MESSAGES: list[Message] = [
+    Batch("default", pa.record_batch({"a": [1, 2, 3]}), first=7, source="R-0", times=(1, 3), born=0.5),
+    Watermark(12, "default", "R-0"),
+    Watermark(None),
+    Punctuation(4, 0.25),
+    Barrier(3),
+    End("default", "R-0"),
+    End(),
+]
+
+
+def test_the_end_of_a_batch_is_the_number_after_its_last_row() -> None:
+    batch = MESSAGES[0]
+    assert isinstance(batch, Batch)
+    assert (batch.first, batch.end) == (7, 10)
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_messages_survive_a_trip_to_another_process(message: Message) -> None:
+    assert pickle.loads(pickle.dumps(message)) == message
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_messages_cannot_be_changed(message: Message) -> None:
+    with pytest.raises((FrozenInstanceError, TypeError, AttributeError)):
+        message.stream = "other"  # type: ignore[misc, union-attr]
+
+
+def test_control_messages_count_a_little_and_batches_their_rows() -> None:
+    assert message_bytes(End()) == CONTROL_BYTES
+    rows = pa.record_batch({"a": np.arange(1_000_000)})
+    assert message_bytes(Batch("default", rows)) == CONTROL_BYTES + 8_000_000
+
+
+def test_a_slice_counts_its_own_rows_and_not_the_table_it_was_cut_from() -> None:
+    table = pa.record_batch({"a": np.arange(1_000_000), "s": pa.array(["xyz"] * 1_000_000)})
+    part = table.slice(500_000, 1_000)
+    assert rows_bytes(part) < 20_000
+    assert sum(rows_bytes(table.slice(start, 1_000)) for start in range(0, 1_000_000, 1_000)) < 1.1 * table.nbytes

@@ -1,0 +1,97 @@
+"""Who may call: a bearer token per right.
+
+Tokens are random, made anew at every launch, kept in memory only, and never printed. Each names what its holder may
+do; a Spark executor, for instance, gets one that writes one stream and does nothing else.
+"""
+
+from __future__ import annotations
+
+import enum
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow.flight as flight
+
+from topology.flight.errors import to_flight
+from topology.graph.errors import AuthenticationError
+
+MIDDLEWARE = "rights"
+_HEADER = "authorization"
+_SCHEME = "Bearer "
+
+
+class Right(enum.Enum):
+    """What a token allows."""
+
+    WRITE = "write"  # send and stage rows of one input, announce its sources, pin its schema
+    READ = "read"  # read the results of one sink
+    CONTROL = "control"  # commit what was staged for one input, end it
+    CHANNEL = "channel"  # deliver messages from task to task; never given to a client
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One right on one stream or sink (with an empty name, on the task's channels)."""
+
+    right: Right
+    name: str = ""
+
+
+class Authority:
+    """The tokens of one launch and what each allows."""
+
+    def __init__(self) -> None:
+        self._grants: list[tuple[bytes, frozenset[Grant]]] = []
+
+    def issue(self, *grants: Grant) -> str:
+        """Make a new token that allows `grants`."""
+        token = secrets.token_urlsafe(32)
+        self._grants.append((token.encode(), frozenset(grants)))
+        return token
+
+    def rights_of(self, token: str) -> frozenset[Grant]:
+        """Return what a token allows; nothing if it is unknown. Takes as long for a good token as for a bad one."""
+        presented = token.encode("utf-8", "surrogatepass")
+        rights: frozenset[Grant] = frozenset()
+        for known, grants in self._grants:
+            if hmac.compare_digest(known, presented):
+                rights = grants
+        return rights
+
+    def __repr__(self) -> str:
+        return f"Authority({len(self._grants)} tokens)"
+
+
+class Caller(flight.ServerMiddleware):
+    """What the caller of one call may do; lives as long as the call."""
+
+    def __init__(self, rights: frozenset[Grant]) -> None:
+        self._rights = rights
+
+    def require(self, right: Right, name: str = "") -> None:
+        """Raise `AuthenticationError` unless the caller's token allows this."""
+        if Grant(right, name) not in self._rights:
+            target = f" '{name}'" if name else ""
+            raise AuthenticationError(f"the token does not allow to {right.value}{target}")
+
+
+class TokenCheck(flight.ServerMiddlewareFactory):
+    """Refuses every call without a known token, before anything of it is read."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str]]) -> Caller:
+        values = [value for name, given in headers.items() if name.lower() == _HEADER for value in given]
+        presented = values[0] if len(values) == 1 and isinstance(values[0], str) else ""
+        rights = self._authority.rights_of(presented.removeprefix(_SCHEME))
+        if not rights:
+            raise to_flight(AuthenticationError("the call has no valid token"))
+        return Caller(rights)
+
+
+def call_options(token: str, **settings: object) -> flight.FlightCallOptions:
+    """Options of a Flight call that present `token`."""
+    return flight.FlightCallOptions(headers=[(_HEADER.encode(), f"{_SCHEME}{token}".encode())], **settings)

@@ -1,0 +1,241 @@
+"""The door of a topology to other processes: Arrow Flight in front of an `Ingest` and of the sinks' queues.
+
+Whatever comes in is checked in full before it touches the ingest: token, operation, stream, size, buffers, schema. When
+the ingest waits for room the handler does not read on, and Flight's flow control makes the client wait.
+
+Operations (see `FlightPort` for how they are named):
+  put    send, stream, source        live rows; a batch's metadata may name another source; an empty one asks for an ack
+  put    stage, stream, source, attempt
+  action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
+  action finish, stream [, source]
+  get    results, sink               consumed once, by one reader at a time
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from topology.entry.ingest import Ingest
+from topology.flight.auth import Authority, Caller, Grant, Right
+from topology.flight.port import FlightPort, Path
+from topology.flight.wire import aligned, embedded
+from topology.graph.errors import InputError, StoppedError, TopologyError
+from topology.graph.graph import Topology
+from topology.handle.results_queue import ResultsQueue
+from topology.handle.running import Endpoint
+
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+"""The largest batch a client may send."""
+
+LOOK_UP_SECONDS = 0.5
+"""How often a handler that waits for results looks whether its reader is still there."""
+
+Failure = Callable[[], Exception | None]
+
+
+class FlightDoor:
+    """Serves the inputs and sinks of one topology, or of one task of it, on a port of its own or on a given one."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        ingest: Ingest,
+        results: Mapping[str, ResultsQueue],
+        failure: Failure = lambda: None,
+        port: FlightPort | None = None,
+        authority: Authority | None = None,
+    ) -> None:
+        self._topology = topology
+        self._ingest = ingest
+        self._results = results
+        self._failure = failure
+        self._authority = authority or Authority()
+        self._port = port or FlightPort(self._authority)
+        self._tokens: dict[tuple[str, bool], str] = {}
+        self._readers: set[str] = set()
+        self._lock = threading.Lock()
+        self._port.puts.update(send=self._send, stage=self._stage)
+        self._port.actions.update(open=self._open, pin=self._pin, commit=self._commit, finish=self._finish)
+        self._port.gets.update(results=self._read)
+
+    def endpoint(self, stream: str, control: bool = False) -> Endpoint:
+        """Where to write an input or read a sink; with `control` the token may also commit and finish the input."""
+        with self._lock:
+            key = (stream, control)
+            if key not in self._tokens:
+                self._tokens[key] = self._authority.issue(*grants(self._topology, stream, control))
+            return Endpoint(self._port.location, self._tokens[key])
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._port.close()
+
+    def _send(self, caller: Caller, path: Path, reader: Any, writer: Any) -> None:
+        stream, default_source = _parts(path, "stream", "source")
+        self._require(caller, Right.WRITE, stream)
+        rows = 0
+        for batch, metadata in self._batches(stream, reader):
+            if batch is None:
+                writer.write(str(rows).encode())
+                continue
+            source = metadata.decode() if metadata else default_source
+            with self._told_why_stopped():
+                self._ingest.send(stream, source, batch)
+            rows += batch.num_rows
+        writer.write(str(rows).encode())
+
+    def _stage(self, caller: Caller, path: Path, reader: Any, writer: Any) -> None:
+        stream, source, attempt = _parts(path, "stream", "source", "attempt")
+        self._require(caller, Right.WRITE, stream)
+        rows = 0
+        for batch, _ in self._batches(stream, reader):
+            if batch is not None:
+                self._ingest.stage(stream, source, attempt, batch)
+                rows += batch.num_rows
+        writer.write(str(rows).encode())
+
+    def _open(self, caller: Caller, path: Path, body: bytes) -> bytes:
+        stream, source = _parts(path, "stream", "source")
+        self._require(caller, Right.WRITE, stream)
+        with self._told_why_stopped():
+            self._ingest.open(stream, source)
+        return b""
+
+    def _pin(self, caller: Caller, path: Path, body: bytes) -> bytes:
+        (stream,) = _parts(path, "stream")
+        self._require(caller, Right.WRITE, stream)
+        try:
+            schema = pa.ipc.read_schema(pa.py_buffer(body))
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"stream '{stream}': the schema cannot be read ({error})") from None
+        self._ingest.pin(stream, schema)
+        return b""
+
+    def _commit(self, caller: Caller, path: Path, body: bytes) -> bytes:
+        stream, source, attempt, rows = _parts(path, "stream", "source", "attempt", "rows")
+        self._require(caller, Right.CONTROL, stream)
+        if not rows.isdecimal():
+            raise InputError(f"stream '{stream}', source '{source}': '{rows[:20]}' is not a number of rows")
+        with self._told_why_stopped():
+            self._ingest.commit(stream, source, attempt, int(rows))
+        return b""
+
+    def _finish(self, caller: Caller, path: Path, body: bytes) -> bytes:
+        stream, *rest = path or ("",)
+        self._require(caller, Right.CONTROL, stream)
+        with self._told_why_stopped():
+            self._ingest.finish(stream, rest[0] if rest else None)
+        return b""
+
+    def _read(self, caller: Caller, path: Path, context: flight.ServerCallContext) -> tuple[pa.Schema, Iterator[Any]]:
+        (sink,) = _parts(path, "sink")
+        caller.require(Right.READ, sink)
+        if sink not in self._results:
+            raise InputError(f"topology '{self._topology.name}' has no sink '{sink}' here")
+        with self._lock:
+            if sink in self._readers:
+                raise InputError(f"sink '{sink}' has a reader already; its results are read once, by one reader")
+            self._readers.add(sink)
+        batches = self._waiting(sink, context)
+        first = next(batches, None)
+        if first is None:
+            return pa.schema([]), iter(())
+        return first.schema, _in_one_schema(first, batches)
+
+    def _waiting(self, sink: str, context: flight.ServerCallContext) -> Iterator[pa.RecordBatch]:
+        """The rows of a sink until its end; gives up when the reader has gone."""
+        queue = self._results[sink]
+        try:
+            while not queue.finished:
+                rows = queue.next(LOOK_UP_SECONDS)
+                if context.is_cancelled():
+                    if rows is not None:
+                        queue.give_back(rows)
+                    return
+                if rows is not None:
+                    yield rows
+                    self._port.require_open()
+                elif queue.closed or self._port.closed:
+                    raise queue.error or self._failure() or StoppedError("the topology has been stopped")
+        finally:
+            with self._lock:
+                self._readers.discard(sink)
+
+    def _batches(self, stream: str, reader: Any) -> Iterator[tuple[pa.RecordBatch | None, bytes]]:
+        """What a client sends, each batch valid and within bounds, with its metadata."""
+        while True:
+            try:
+                chunk = reader.read_chunk()
+            except StopIteration:
+                return
+            except (pa.ArrowException, OSError) as error:
+                raise InputError(f"stream '{stream}': the rows cannot be read ({error})") from None
+            self._port.require_open()
+            metadata = chunk.app_metadata.to_pybytes() if chunk.app_metadata is not None else b""
+            yield None if chunk.data is None else _checked(stream, chunk.data), metadata
+
+    def _require(self, caller: Caller, right: Right, stream: str) -> None:
+        self._topology.require_input(stream)
+        caller.require(right, stream)
+
+    def _told_why_stopped(self) -> _ToldWhyStopped:
+        return _ToldWhyStopped(self._failure)
+
+
+class _ToldWhyStopped:
+    """Turns 'the queue is closed' into the error that closed it."""
+
+    def __init__(self, failure: Failure) -> None:
+        self._failure = failure
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StoppedError):
+            raise self._failure() or error
+
+
+def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:
+    """What the holder of an endpoint of `stream` may do."""
+    if stream in topology.inputs:
+        write = Grant(Right.WRITE, stream)
+        return (write, Grant(Right.CONTROL, stream)) if control else (write,)
+    if stream in topology.sinks:
+        return (Grant(Right.READ, stream),)
+    known = ", ".join(f"'{name}'" for name in [*topology.inputs, *topology.sinks]) or "none"
+    raise TopologyError(f"topology '{topology.name}' has no input or sink '{stream}'; those it has: {known}")
+
+
+def _checked(stream: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    if rows.nbytes > MAX_BATCH_BYTES:
+        raise InputError(
+            f"stream '{stream}': a batch of {rows.nbytes:,} bytes is too large; the bound is {MAX_BATCH_BYTES:,}"
+        )
+    try:
+        rows.validate(full=True)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"stream '{stream}': the batch is damaged ({error})") from None
+    return aligned(rows)
+
+
+def _in_one_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+    """A Flight stream has one schema; rows of another travel in the metadata of an empty batch."""
+    nothing = first.slice(0, 0)
+    yield first
+    for rows in rest:
+        if rows.schema.equals(first.schema, check_metadata=True):
+            yield rows
+        else:
+            yield nothing, embedded(b"", rows)
+
+
+def _parts(path: Path, *names: str) -> Path:
+    if len(path) != len(names) or not all(path):
+        raise InputError(f"the call must name: {', '.join(names)}")
+    return path

@@ -1,0 +1,144 @@
+"""The one Flight server of a process: a loopback port, tokens at the entrance, typed errors on the way out.
+
+What the port can do is added by those who own it: a `FlightDoor` takes rows and gives results, a task takes channels.
+Every operation has a name, and names what it is about, so that any Arrow client can call it: as the descriptor's path
+(`send`, stream, source), as a JSON list in a ticket, or as an action's type with a JSON list as first line of its body.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from topology.flight.auth import MIDDLEWARE, Authority, Caller, TokenCheck
+from topology.flight.errors import sent_to_client
+from topology.graph.errors import InputError, StoppedError
+
+LOOPBACK = "127.0.0.1"
+CLOSE_SECONDS = 2.0
+
+Path = tuple[str, ...]
+"""What an operation is about: names of streams, sources, attempts."""
+
+TakeRows = Callable[[Caller, Path, Any, Any], None]
+GiveRows = Callable[[Caller, Path, flight.ServerCallContext], tuple[pa.Schema, Iterator[Any]]]
+Act = Callable[[Caller, Path, bytes], bytes]
+
+
+class FlightPort(flight.FlightServerBase):
+    """A Flight server on a free port; operations are added by name."""
+
+    def __init__(self, authority: Authority, host: str = LOOPBACK) -> None:
+        self.puts: dict[str, TakeRows] = {}
+        self.exchanges: dict[str, TakeRows] = {}
+        self.gets: dict[str, GiveRows] = {}
+        self.actions: dict[str, Act] = {}
+        self.closed = False
+        super().__init__(f"grpc://{host}:0", middleware={MIDDLEWARE: TokenCheck(authority)})
+        self.location = f"grpc://{host}:{self.port}"
+        # pyarrow shuts servers down at the interpreter's exit and waits for their clients without limit: an idle
+        # client in another process would keep this one from ending. Ours waits a moment: a handler that still runs
+        # Python code while the interpreter goes away would take the process down with an abort.
+        for held in gc.get_referents(self):
+            if isinstance(held, weakref.finalize):
+                held.atexit = False
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Stop listening; calls under way end at their next message, those of idle clients with the process."""
+        if self.closed:
+            return
+        self.closed = True
+        atexit.unregister(self.close)
+        ending = threading.Thread(target=self.shutdown, name="closing the Flight port", daemon=True)
+        ending.start()
+        ending.join(CLOSE_SECONDS)
+
+    def require_open(self) -> None:
+        """Called by handlers before each message they take or give."""
+        if self.closed:
+            raise StoppedError("the topology has been stopped")
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Take rows from a client."""
+        with sent_to_client():
+            operation, path = _named(descriptor.path)
+            _known(self.puts, operation)(_caller(context), path, reader, writer)
+
+    def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Take messages from another task."""
+        with sent_to_client():
+            operation, path = _named(descriptor.path)
+            _known(self.exchanges, operation)(_caller(context), path, reader, writer)
+
+    def do_get(self, context: Any, ticket: Any) -> flight.GeneratorStream:
+        """Give rows to a client."""
+        with sent_to_client():
+            operation, path = _named(_list(ticket.ticket))
+            schema, batches = _known(self.gets, operation)(_caller(context), path, context)
+            return flight.GeneratorStream(schema, _reporting(batches))
+
+    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
+        """Do one small thing for a client."""
+        with sent_to_client():
+            names, _, content = action.body.to_pybytes().partition(b"\n")
+            yield _known(self.actions, action.type)(_caller(context), tuple(_list(names)), content)
+
+
+def ticket(*parts: str) -> flight.Ticket:
+    """The ticket that names an operation and its subject."""
+    return flight.Ticket(json.dumps(parts).encode())
+
+
+def action(operation: str, *parts: str, body: bytes = b"") -> flight.Action:
+    """The action that names an operation and its subject."""
+    return flight.Action(operation, json.dumps(parts).encode() + b"\n" + body)
+
+
+def descriptor(*parts: str) -> flight.FlightDescriptor:
+    """The descriptor that names an operation and its subject."""
+    return flight.FlightDescriptor.for_path(*parts)
+
+
+def _reporting(batches: Iterator[Any]) -> Iterator[Any]:
+    with sent_to_client():
+        yield from batches
+
+
+def _caller(context: Any) -> Caller:
+    caller = context.get_middleware(MIDDLEWARE)
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def _named(parts: Sequence[str | bytes] | None) -> tuple[str, Path]:
+    try:
+        operation, *path = [part.decode() if isinstance(part, bytes) else part for part in parts or ()]
+    except ValueError:
+        raise InputError("the call does not name an operation") from None
+    return operation, tuple(path)
+
+
+def _list(content: bytes) -> list[str]:
+    try:
+        parts = json.loads(content)
+    except ValueError:
+        parts = None
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise InputError("the call must name what it is about as a JSON list of texts")
+    return parts
+
+
+def _known(operations: dict[str, Any], name: str) -> Any:
+    if name not in operations:
+        known = ", ".join(f"'{known}'" for known in operations) or "none"
+        raise InputError(f"no operation '{name[:40]}' of this kind here; operations: {known}")
+    return operations[name]

@@ -1,0 +1,258 @@
+"""Components, described apart from their state.
+
+A component is a frozen, picklable description. `build` makes its task, the stateful part, once per parallel instance.
+A task is pure: messages in, actions out. It never touches a clock, a socket, a thread or Ray, so the same task runs
+under every driver, and a test drives it by calling its methods.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from topology.graph.messages import Barrier, Batch, End, Idle, Punctuation, Watermark
+
+DEFAULT_STREAM = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message came from: a component, one of its tasks, and the number of that input of the receiving task."""
+
+    component: str
+    task: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What a task may know about its place: its name, its number among its equals, who feeds it."""
+
+    component: str
+    task: int = 0
+    parallelism: int = 1
+    origins: tuple[Origin, ...] = ()
+    spill_directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """An action: send a message downstream.
+
+    A batch goes along the edges that subscribe to its stream, each edge's grouping choosing the task; `to` names the
+    task for edges with direct grouping. Any other message goes to every task downstream.
+    """
+
+    message: Batch | Watermark | Idle | Punctuation | Barrier | End
+    to: int | None = None
+
+
+class Task(ABC):
+    """The stateful part of a component. The driver calls one method at a time."""
+
+    @abstractmethod
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        """Take rows; called in the order in which each origin sent them."""
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        """Take the promise that `origin` has sent all up to `punctuation.seq`; ignored by default."""
+        return ()
+
+    def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
+        """Take the promise that no earlier event time follows from `origin`; ignored by default."""
+        return ()
+
+    def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
+        """Take the news that one physical source is silent, until its next batch; ignored by default."""
+        return ()
+
+    def on_source_end(self, end: End, origin: Origin) -> Iterable[Emit]:
+        """Take the news that one physical source has ended; ignored by default."""
+        return ()
+
+    def on_input_end(self, origin: Origin) -> Iterable[Emit]:
+        """Take the news that nothing more will come from `origin`; ignored by default."""
+        return ()
+
+    def on_barrier(self, barrier: Barrier) -> Iterable[Emit]:
+        """Called when every input has reached checkpoint `barrier`; the driver passes it on afterwards."""
+        return ()
+
+    def on_idle(self) -> Iterable[Emit]:
+        """Called when nothing waits to be taken: the moment to send what was held back to make larger batches."""
+        return ()
+
+    def on_end(self) -> Iterable[Emit]:
+        """Called once, when every input has ended; the driver tells those downstream afterwards."""
+        return ()
+
+    def blocked(self, origin: Origin) -> bool:
+        """Say whether messages of `origin` must wait for now; its sender then feels back-pressure."""
+        return False
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return what this task counts about itself, by name; called at any time."""
+        return {}
+
+    def check_invariants(self) -> None:
+        """Assert what must hold between two calls; tests call it after every step."""
+        return
+
+
+class Component(ABC):
+    """A description: frozen, picklable, comparable. The plan is printed from it without building anything."""
+
+    kind: str = "bolt"
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        """The streams it sends, each with its schema or None where the schema depends on the data."""
+        return {DEFAULT_STREAM: None}
+
+    @property
+    def note(self) -> str:
+        """One line for the plan: what is special about this component's settings."""
+        return ""
+
+    @abstractmethod
+    def build(self, context: TaskContext) -> Task | SpoutTask:
+        """Make the stateful part for one task."""
+
+
+class Bolt(Component):
+    """A component that is fed by others. Subclasses are frozen dataclasses that implement `build`."""
+
+    @abstractmethod
+    def build(self, context: TaskContext) -> Task:
+        """Make the stateful part for one task."""
+
+
+class SpoutTask(ABC):
+    """The stateful part of a spout that makes its rows itself."""
+
+    @abstractmethod
+    def batches(self) -> Iterator[Emit]:
+        """Yield what the spout sends; it has ended when the iterator has."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Return what this task counts about itself, by name."""
+        return {}
+
+
+class Spout(Component):
+    """A component that makes its rows itself (a file, a generator). For rows sent from outside see `Input`."""
+
+    kind = "spout"
+
+    @abstractmethod
+    def build(self, context: TaskContext) -> SpoutTask:
+        """Make the stateful part for one task."""
+
+
+@dataclass(frozen=True)
+class Input(Component):
+    """A spout fed from outside, through `running.send(...)` or over Flight.
+
+    schema:     the columns and types; None pins those of the first batch.
+    event_time: the column that holds event time, non-decreasing within each source; None: the row number is the time.
+    check:      called with a schema before it is pinned; raises `SchemaError` to refuse it.
+    disordered: event time may go backwards within a source: somebody downstream puts it in order.
+    idle_after: seconds of silence after which a source, or a stream without one, is reported as idle; None: never.
+    """
+
+    schema: pa.Schema | None = None
+    event_time: str | None = None
+    check: Callable[[pa.Schema], None] | None = None
+    disordered: bool = False
+    idle_after: float | None = None
+    kind: str = field(default="input", init=False, repr=False)
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return {DEFAULT_STREAM: self.schema}
+
+    @property
+    def note(self) -> str:
+        notes = [f"event time: {self.event_time}"] if self.event_time else []
+        if self.idle_after is not None:
+            notes.append(f"idle after {self.idle_after:g} s")
+        return ", ".join(notes)
+
+    def build(self, context: TaskContext) -> Task:
+        return PassOn()
+
+
+@dataclass(frozen=True)
+class Sink(Component):
+    """Where the handle's `results()` reads: what reaches a sink waits, bounded, for a reader.
+
+    aside: nobody has to read it: what waits goes to disk beyond a bound and holds up nobody, and `results()` means
+           another sink unless this one is named.
+    """
+
+    aside: bool = False
+    kind: str = field(default="sink", init=False, repr=False)
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return {}
+
+    @property
+    def note(self) -> str:
+        return "need not be read" if self.aside else ""
+
+    def build(self, context: TaskContext) -> Task:
+        return PassOn()
+
+
+class PassOn(Task):
+    """Hand every message on as it is."""
+
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        yield Emit(batch)
+
+    def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
+        yield Emit(watermark)
+
+    def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
+        yield Emit(idle)
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        yield Emit(punctuation)
+
+    def on_source_end(self, end: End, origin: Origin) -> Iterable[Emit]:
+        yield Emit(end)
+
+
+@dataclass(frozen=True)
+class MapBatches(Bolt):
+    """A stateless bolt made of one function from a record batch to a record batch (None sends nothing)."""
+
+    function: Callable[[pa.RecordBatch], pa.RecordBatch | None]
+    schema: pa.Schema | None = None
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return {DEFAULT_STREAM: self.schema}
+
+    @property
+    def note(self) -> str:
+        return getattr(self.function, "__name__", "")
+
+    def build(self, context: TaskContext) -> Task:
+        return _MapTask(self.function)
+
+
+class _MapTask(PassOn):
+    def __init__(self, function: Callable[[pa.RecordBatch], pa.RecordBatch | None]) -> None:
+        self._function = function
+        self._sent = 0
+
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        rows = self._function(batch.rows)
+        if rows is not None and rows.num_rows:
+            yield Emit(Batch(DEFAULT_STREAM, rows, first=self._sent, born=batch.born))
+            self._sent += rows.num_rows

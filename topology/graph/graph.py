@@ -1,0 +1,94 @@
+"""A topology: the frozen, validated graph of components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from topology.graph.components import Component, Input, Origin, Sink
+from topology.graph.errors import UnknownInputError
+from topology.graph.groupings import Grouping
+from topology.graph.plan import Plan
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One subscription: a stream of the producer, the consumer, and how rows are divided among its tasks."""
+
+    producer: str
+    stream: str
+    consumer: str
+    grouping: Grouping
+
+
+@dataclass(frozen=True)
+class Node:
+    """A component in its place: its name and how many tasks it runs as."""
+
+    name: str
+    component: Component
+    parallelism: int
+
+
+@dataclass(frozen=True)
+class Topology:
+    """What `TopologyBuilder.build` returns; nodes are in an order in which data can flow."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    def node(self, name: str) -> Node:
+        """Return the node of that name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """The components that are fed from outside, by name."""
+        return {node.name: node.component for node in self.nodes if isinstance(node.component, Input)}
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The components whose rows a reader gets."""
+        return tuple(node.name for node in self.nodes if isinstance(node.component, Sink))
+
+    @property
+    def main_sink(self) -> str | None:
+        """The sink that is meant when none is named: the only one that somebody has to read; None if there are more."""
+        sinks = [name for name in self.sinks if not _is_aside(self.node(name).component)]
+        return sinks[0] if len(sinks) == 1 else None
+
+    def require_input(self, name: str) -> Input:
+        """Return the input of that name, or raise an error that lists those there are."""
+        try:
+            return self.inputs[name]
+        except KeyError:
+            known = ", ".join(f"'{known}'" for known in self.inputs) or "none"
+            raise UnknownInputError(
+                f"topology '{self.name}' has no input stream '{name}'; its input streams: {known}"
+            ) from None
+
+    def producers(self, consumer: str) -> tuple[str, ...]:
+        """The distinct components that feed `consumer`, in the order of its subscriptions."""
+        return tuple(dict.fromkeys(edge.producer for edge in self.edges if edge.consumer == consumer))
+
+    def consumers(self, producer: str) -> tuple[str, ...]:
+        """The distinct components that `producer` feeds."""
+        return tuple(dict.fromkeys(edge.consumer for edge in self.edges if edge.producer == producer))
+
+    def origins(self, consumer: str) -> tuple[Origin, ...]:
+        """The inputs of each task of `consumer`: one channel per task of each producer."""
+        if isinstance(self.node(consumer).component, Input):
+            return (Origin("", 0, 0),)
+        channels = [
+            (producer, task) for producer in self.producers(consumer) for task in range(self.node(producer).parallelism)
+        ]
+        return tuple(Origin(component, task, index) for index, (component, task) in enumerate(channels))
+
+    def plan(self) -> Plan:
+        """Return the plan, which prints as text and draws itself in a notebook; nothing is run."""
+        return Plan.of(self)
+
+
+def _is_aside(component: Component) -> bool:
+    return isinstance(component, Sink) and component.aside

@@ -1,0 +1,206 @@
+"""One task in a process of its own: what a Ray actor runs.
+
+Ray starts the process, names it and tells when it dies; rows never pass through Ray. Inside, everything is as in the
+local runtime (`Inbox`, `TaskLoop`, `Outputs`, `Ingest`), only that channels are Flight streams.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import ray
+
+from topology.entry.ingest import Ingest
+from topology.flight.auth import Authority
+from topology.flight.channel import ChannelReceiver, FlightChannel
+from topology.flight.door import FlightDoor
+from topology.flight.port import FlightPort
+from topology.graph.components import Emit, Input, Sink, SpoutTask, TaskContext
+from topology.graph.errors import ConnectionLostError, StoppedError
+from topology.graph.graph import Topology
+from topology.graph.messages import Message
+from topology.handle.results_queue import ResultsQueue
+from topology.handle.spilling_results import results_queue
+from topology.tasks.inbox import Inbox
+from topology.tasks.metrics import TaskCounters, TaskMetrics
+from topology.tasks.task_loop import Outputs, TaskLoop, run_spout
+from topology.tasks.user_traceback import user_traceback
+
+TaskName = tuple[str, int]
+"""A component and the number of one of its tasks."""
+
+
+@dataclass(frozen=True)
+class TaskOrder:
+    """What a new process is told about the task it is to run."""
+
+    topology: Topology
+    name: TaskName
+    incarnation: int
+    edge_bytes: int
+    spill_directory: str | None
+    host: str
+    authority: Authority = field(repr=False)
+    channel_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a task is reached, and on which machine it runs."""
+
+    location: str
+    node: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task ended before its time; `lost`: only because another process went away."""
+
+    text: str
+    lost: bool = False
+
+
+class TaskProcess:
+    """Owns the task, its thread, its inbox and its port."""
+
+    def __init__(self, order: TaskOrder) -> None:
+        component, number = order.name
+        node = order.topology.node(component)
+        self._order = order
+        self._counters = TaskCounters()
+        self._failure: Failure | None = None
+        self._over = threading.Event()
+        self._channels: dict[TaskName, FlightChannel] = {}
+        origins = order.topology.origins(component)
+        self._origins = origins
+        self._inbox = Inbox(max(1, len(origins)), order.edge_bytes)
+        self._port = FlightPort(order.authority, order.host)
+        self._ingest = Ingest(order.spill_directory)
+        self._results: dict[str, ResultsQueue] = {}
+        ChannelReceiver(origins, self._inbox, self._port)
+        if isinstance(node.component, Input):
+            self._ingest.add(component, node.component, partial(self._inbox.put, 0))
+        if isinstance(node.component, Sink):
+            self._results[component] = results_queue(node.component, order.edge_bytes, order.spill_directory)
+        FlightDoor(order.topology, self._ingest, self._results, port=self._port, authority=order.authority)
+        context = TaskContext(component, number, node.parallelism, origins, spill_directory=order.spill_directory)
+        try:
+            self._task = node.component.build(context)
+        except Exception as error:
+            self._fail(Failure(user_traceback(error)))
+
+    def address(self) -> Address | Failure:
+        """Where the task is reached; the failure if it could not be built."""
+        return self._failure or Address(self._port.location, ray.get_runtime_context().get_node_id())
+
+    def start(self, addresses: Mapping[TaskName, Address]) -> None:
+        """Connect to the tasks downstream and begin."""
+        topology, name = self._order.topology, self._order.name
+        for consumer in topology.consumers(name[0]):
+            index = next(
+                origin.index for origin in topology.origins(consumer) if (origin.component, origin.task) == name
+            )
+            for number in range(topology.node(consumer).parallelism):
+                target = (consumer, number)
+                self._channels[target] = FlightChannel(
+                    addresses[target].location,
+                    self._order.channel_token,
+                    index,
+                    self._order.incarnation,
+                    f"component '{consumer}', task {number}",
+                )
+        threading.Thread(target=self._run, args=(addresses,), name=f"{name[0]}[{name[1]}]", daemon=True).start()
+
+    def wait(self) -> Failure | None:
+        """Return when the task has failed, with the reason, or when it has been told to close."""
+        self._over.wait()
+        return self._failure
+
+    def metrics(self) -> TaskMetrics:
+        """What the task has counted so far."""
+        return TaskMetrics.of(*self._order.name, self._counters, self._inbox.nbytes, self._task.metrics())
+
+    def close(self) -> None:
+        """Wake everyone who waits, here and in the tasks that feed this one."""
+        self._inbox.close()
+        for queue in self._results.values():
+            queue.close()
+        self._ingest.close()
+        self._over.set()
+
+    def _fail(self, failure: Failure) -> None:
+        self._failure = self._failure or failure
+        self.close()
+
+    def _run(self, addresses: Mapping[TaskName, Address]) -> None:
+        try:
+            send, send_all = self._outlets(addresses)
+            if isinstance(self._task, SpoutTask):
+                run_spout(self._task, send, send_all, self._counters)
+            else:
+                TaskLoop(self._task, self._origins, self._inbox, send, send_all, self._counters).run()
+            for channel in self._channels.values():
+                channel.end()
+        except ConnectionLostError as error:
+            self._fail(Failure(str(error), lost=True))
+        except StoppedError:
+            self.close()
+        except BaseException as error:
+            self._fail(Failure(user_traceback(error)))
+
+    def _outlets(
+        self, addresses: Mapping[TaskName, Address]
+    ) -> tuple[Callable[[Emit], None], Callable[[Message], None]]:
+        component, number = self._order.name
+        if component in self._results:
+            queue = self._results[component]
+            return partial(queue.take_from, self._counters), queue.end
+        here = addresses[self._order.name].node
+
+        def local(consumer: str) -> list[int]:
+            tasks = range(self._order.topology.node(consumer).parallelism)
+            return [task for task in tasks if addresses[consumer, task].node == here]
+
+        outputs = Outputs(self._order.topology, component, number, self._channels, local)
+        return outputs.send, outputs.send_all
+
+
+def actor_class(name: str) -> type:
+    """Return the class that Ray makes an actor of; Ray shows its name in lists of processes and of actors.
+
+    It is made inside a function so that Ray sends it by value: a worker of a cluster that was started elsewhere may
+    not find this package until it has been told where the driver's modules are.
+    """
+
+    class TopologyTask:
+        def __init__(self, paths: list[str], order: bytes) -> None:
+            import sys
+
+            sys.path.extend(path for path in paths if path not in sys.path)
+            from ray import cloudpickle
+
+            from topology.on_ray.actor import TaskProcess
+
+            self._process = TaskProcess(cloudpickle.loads(order))
+
+        def address(self) -> Any:
+            return self._process.address()
+
+        def start(self, addresses: Any) -> None:
+            self._process.start(addresses)
+
+        def wait(self) -> Any:
+            return self._process.wait()
+
+        def metrics(self) -> Any:
+            return self._process.metrics()
+
+        def close(self) -> None:
+            self._process.close()
+
+    TopologyTask.__name__ = TopologyTask.__qualname__ = name
+    return TopologyTask

@@ -1,0 +1,145 @@
+"""The inbox of one task: a queue per input, each bounded in bytes.
+
+A sender waits while its own queue is full, so a slow task slows those that feed it and nobody else. The task may leave
+an input alone for a while (`blocked`): its queue fills up and its sender waits, which is all that alignment needs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from topology.graph.errors import StoppedError
+from topology.graph.messages import Batch, Message, message_bytes
+
+DEFAULT_CAPACITY = 8 * 1024 * 1024
+"""Bytes that may wait on one edge."""
+
+
+class Inbox:
+    """Messages waiting for one task; any number of threads put, one takes.
+
+    A sender either waits for room (`put`), or asks for it (`has_room`), goes on with something else, and is called
+    back (`on_room`); `on_arrival` calls a taker that does not wait either.
+    """
+
+    def __init__(self, inputs: int, capacity: int = DEFAULT_CAPACITY) -> None:
+        self._queues: list[deque[Message]] = [deque() for _ in range(inputs)]
+        self._bytes = [0] * inputs
+        self._capacity = capacity
+        self._next = 0
+        self._closed = False
+        self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
+        self._freed = threading.Condition(self._lock)
+        self._waiting_senders = 0
+        self.on_arrival: Callable[[], None] | None = None
+        self.on_room: Callable[[int], None] | None = None
+
+    def has_room(self, index: int) -> bool:
+        """Whether the next batch of this input would not have to wait."""
+        return self._bytes[index] < self._capacity
+
+    def push(self, index: int, message: Message) -> None:
+        """Add a message without waiting, for a sender that has asked for room: one batch may go over the bound."""
+        with self._lock:
+            self._append(index, message, message_bytes(message))
+        if self.on_arrival is not None:
+            self.on_arrival()
+
+    def put(self, index: int, message: Message, timeout: float | None = None) -> bool:
+        """Add a message; wait while the input's queue is full. Return False if `timeout` passed first.
+
+        A batch larger than the bound is let in alone; control messages never wait.
+        """
+        size = message_bytes(message)
+        with self._lock:
+            if isinstance(message, Batch) and self._full(index, size):
+                self._waiting_senders += 1
+                try:
+                    fits = self._freed.wait_for(lambda: self._closed or not self._full(index, size), timeout)
+                finally:
+                    self._waiting_senders -= 1
+                if not fits:
+                    return False
+            self._append(index, message, size)
+        if self.on_arrival is not None:
+            self.on_arrival()
+        return True
+
+    def poll(self, blocked: Callable[[int], bool] | None = None) -> tuple[int, Message] | None:
+        """Take the next message of an input that is not blocked, inputs in turn; None if there is none."""
+        with self._lock:
+            found = self._poll(blocked)
+            if found is None or self.on_room is None:
+                return found
+            left = self._bytes[found[0]]
+            made_room = left < self._capacity <= left + message_bytes(found[1])
+        if made_room:
+            self.on_room(found[0])
+        return found
+
+    def take(
+        self, blocked: Callable[[int], bool] | None = None, timeout: float | None = None
+    ) -> tuple[int, Message] | None:
+        """As `poll`, but wait for a message; None when the inbox is closed or `timeout` has passed."""
+        limit = None if timeout is None else time.monotonic() + timeout
+        while not self._closed:
+            found = self.poll(blocked)
+            if found is not None:
+                return found
+            left = None if limit is None else limit - time.monotonic()
+            if left is not None and left <= 0:
+                return None
+            with self._lock:
+                self._arrived.wait_for(lambda: self._closed or self._takeable(blocked), left)
+        return None
+
+    def close(self) -> None:
+        """Drop what waits; senders get `StoppedError`, the taker None."""
+        with self._lock:
+            self._closed = True
+            for index, queue in enumerate(self._queues):
+                queue.clear()
+                self._bytes[index] = 0
+            self._arrived.notify_all()
+            self._freed.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._closed
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that wait now, over all inputs."""
+        return sum(self._bytes)
+
+    def _append(self, index: int, message: Message, size: int) -> None:
+        if self._closed:
+            raise StoppedError("the topology has been stopped")
+        self._queues[index].append(message)
+        self._bytes[index] += size
+        self._arrived.notify()
+
+    def _full(self, index: int, size: int) -> bool:
+        return bool(self._queues[index]) and self._bytes[index] + size > self._capacity
+
+    def _takeable(self, blocked: Callable[[int], bool] | None) -> bool:
+        return any(queue and not (blocked is not None and blocked(index)) for index, queue in enumerate(self._queues))
+
+    def _poll(self, blocked: Callable[[int], bool] | None) -> tuple[int, Message] | None:
+        inputs = len(self._queues)
+        for step in range(inputs):
+            index = (self._next + step) % inputs
+            queue = self._queues[index]
+            if queue and not (blocked is not None and blocked(index)):
+                message = queue.popleft()
+                self._bytes[index] -= message_bytes(message)
+                self._next = (index + 1) % inputs
+                if self._waiting_senders:
+                    self._freed.notify_all()
+                return index, message
+        return None

@@ -1,0 +1,203 @@
+"""Running one task, whatever carries its messages.
+
+`TaskCore` says what a task answers to each message; `Outputs` turns answers into messages on channels; `TaskLoop`
+drives a task from a thread of its own. The Ray runtime uses the loop, the local one its workers (`workers.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from topology.graph.components import Emit, Origin, SpoutTask, Task
+from topology.graph.errors import UnknownStreamError
+from topology.graph.graph import Topology
+from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Watermark
+from topology.tasks.inbox import Inbox
+from topology.tasks.metrics import TaskCounters
+
+Channel = Callable[[Message], object]
+"""Takes one message towards one task; returns when there is room for it."""
+
+
+_NO_MORE = object()
+
+
+class Outputs:
+    """The channels of one task, chosen by stream and grouping."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        producer: str,
+        task: int,
+        channels: Mapping[tuple[str, int], Channel],
+        local: Callable[[str], Sequence[int]] = lambda component: (),
+    ) -> None:
+        self._channels = dict(channels)
+        self._producer = producer
+        self._declared = tuple(topology.node(producer).component.outputs)
+        self._edges = [
+            (
+                edge.stream,
+                edge.consumer,
+                edge.grouping.partitioner(topology.node(edge.consumer).parallelism, task, local(edge.consumer)),
+            )
+            for edge in topology.edges
+            if edge.producer == producer
+        ]
+
+    def send(self, emit: Emit) -> None:
+        """Send a batch along the edges of its stream, anything else to everyone downstream."""
+        message = emit.message
+        if isinstance(message, Batch):
+            if message.stream not in self._declared:
+                known = ", ".join(f"'{name}'" for name in self._declared) or "none"
+                raise UnknownStreamError(
+                    f"component '{self._producer}' sends on stream '{message.stream}', which it does not declare: "
+                    f"add it to its outputs; declared: {known}"
+                )
+            for stream, consumer, partitioner in self._edges:
+                if stream == message.stream:
+                    for task, part in partitioner.split(message, emit.to):
+                        self._channels[consumer, task](part)
+        else:
+            self.send_all(message)
+
+    def send_all(self, message: Message) -> None:
+        """Send a message to every task downstream."""
+        for channel in self._channels.values():
+            channel(message)
+
+
+class TaskCore:
+    """What a task answers to each message: the same whoever drives it.
+
+    Actions come one by one as they are asked for, so that a task can make large answers piece by piece. Only the
+    task's own time counts as busy, not the time that the driver spends sending or waiting for room.
+    """
+
+    def __init__(self, task: Task, origins: Sequence[Origin], counters: TaskCounters) -> None:
+        self._task = task
+        self._origins = origins
+        self._counters = counters
+        self._ended: set[int] = set()
+        self._at_barrier: set[int] = set()
+        self._barrier = Barrier(0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every input has ended, and the task with them."""
+        return len(self._ended) == len(self._origins)
+
+    def blocked(self, index: int) -> bool:
+        """An input that has reached a barrier waits until all the others have reached it too."""
+        return index in self._at_barrier or self._task.blocked(self._origins[index])
+
+    def idle(self) -> Iterator[Emit]:
+        """What the task sends when nothing waits to be taken."""
+        return self._counted(self._task.on_idle())
+
+    def handle(self, index: int, message: Message) -> Iterator[Emit]:
+        """What the task sends when it gets a message."""
+        yield from self._counted(self._deliver(index, message))
+        if self._at_barrier and len(self._at_barrier | self._ended) == len(self._origins):
+            self._at_barrier.clear()
+            yield from self._counted(self._task.on_barrier(self._barrier))
+            yield Emit(self._barrier)
+        if self.finished:
+            yield from self._counted(self._task.on_end())
+            yield Emit(End())
+
+    def _deliver(self, index: int, message: Message) -> Iterable[Emit]:
+        task, origin = self._task, self._origins[index]
+        match message:
+            case Batch():
+                self._counters.batches_in += 1
+                self._counters.rows_in += message.rows.num_rows
+                self._counters.bytes_in += message.nbytes
+                return task.on_batch(message, origin)
+            case Punctuation():
+                return task.on_punctuation(message, origin)
+            case Watermark():
+                return task.on_watermark(message, origin)
+            case Idle():
+                return task.on_source_idle(message, origin)
+            case End(source=source) if source:
+                return task.on_source_end(message, origin)
+            case End():
+                self._ended.add(index)
+                return task.on_input_end(origin)
+            case Barrier():
+                self._at_barrier.add(index)
+                self._barrier = message
+        return ()
+
+    def _counted(self, actions: Iterable[Emit]) -> Iterator[Emit]:
+        counters = self._counters
+        iterator = iter(actions or ())  # a method that only keeps what it got may return nothing
+        while True:
+            start = time.perf_counter()
+            emit = next(iterator, _NO_MORE)
+            counters.busy_seconds += time.perf_counter() - start
+            if emit is _NO_MORE:
+                return
+            if not isinstance(emit, Emit):
+                raise TypeError(f"a task sends Emit(message), not {type(emit).__name__}")
+            count_out(counters, emit)
+            yield emit
+
+
+class TaskLoop:
+    """Drives one task from a thread of its own: takes from the inbox, waits for messages and for room."""
+
+    def __init__(
+        self,
+        task: Task,
+        origins: Sequence[Origin],
+        inbox: Inbox,
+        send: Callable[[Emit], None],
+        send_all: Callable[[Message], None],
+        counters: TaskCounters,
+    ) -> None:
+        self._core = TaskCore(task, origins, counters)
+        self._inbox = inbox
+        self._send = send
+        self._send_all = send_all
+
+    def run(self) -> None:
+        """Return when every input has ended, or when the inbox has been closed."""
+        core = self._core
+        while not core.finished:
+            found = self._inbox.poll(core.blocked)
+            if found is None:
+                self._dispatch(core.idle())
+                found = self._inbox.take(core.blocked)
+                if found is None:
+                    return
+            self._dispatch(core.handle(*found))
+
+    def _dispatch(self, actions: Iterator[Emit]) -> None:
+        for emit in actions:
+            if isinstance(emit.message, Batch):
+                self._send(emit)
+            else:
+                self._send_all(emit.message)
+
+
+def run_spout(
+    task: SpoutTask, send: Callable[[Emit], None], send_all: Callable[[Message], None], counters: TaskCounters
+) -> None:
+    """Send all that a spout makes, then the end."""
+    for emit in task.batches():
+        count_out(counters, emit)
+        send(emit)
+    send_all(End())
+
+
+def count_out(counters: TaskCounters, emit: Emit) -> None:
+    """Count a batch that leaves a task."""
+    if isinstance(emit.message, Batch):
+        counters.batches_out += 1
+        counters.rows_out += emit.message.rows.num_rows
+        counters.bytes_out += emit.message.nbytes
