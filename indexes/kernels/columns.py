@@ -102,21 +102,21 @@ class Interval:
 
 @dataclass(frozen=True)
 class Live:
-    """The positions [first, end) that each probe row may meet; first >= end: none."""
+    """The positions [start, end) that each probe row may meet; start >= end: none."""
 
-    first: np.ndarray
+    start: np.ndarray
     end: np.ndarray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "first", frozen(self.first, np.int64))
+        object.__setattr__(self, "start", frozen(self.start, np.int64))
         object.__setattr__(self, "end", frozen(self.end, np.int64))
-        if self.first.shape != self.end.shape:
-            raise ValueError("first and end need the same length")
+        if self.start.shape != self.end.shape:
+            raise ValueError("start and end need the same length")
 
     @cached_property
     def extent(self) -> tuple[int, int, int, int]:
-        """Least and greatest `first`, least and greatest `end`; there is a probe row. Cost: O(n), once."""
-        return int(self.first.min()), int(self.first.max()), int(self.end.min()), int(self.end.max())
+        """Least and greatest `start`, least and greatest `end`; there is a probe row. Cost: O(n), once."""
+        return int(self.start.min()), int(self.start.max()), int(self.end.min()), int(self.end.max())
 
     @classmethod
     def everything(cls, probes: int) -> Live:
@@ -125,10 +125,10 @@ class Live:
 
     def rows(self, part: slice) -> Live:
         """The live ranges of some of the probe rows. Cost: O(1)."""
-        return Live(self.first[part], self.end[part])
+        return Live(self.start[part], self.end[part])
 
     def __len__(self) -> int:
-        return len(self.first)
+        return len(self.start)
 
 
 @dataclass(frozen=True)

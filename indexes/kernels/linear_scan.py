@@ -15,7 +15,7 @@ def scan(columns: Sequence[Keys], first_position: int, intervals: Sequence[Inter
     """All matches by definition, in order. Cost: O(probes * rows * dimensions), in time and space."""
     rows = len(columns[0])
     positions = np.arange(first_position, first_position + rows, dtype=np.int64)
-    met = (positions >= live.first[:, None]) & (positions < live.end[:, None])
+    met = (positions >= live.start[:, None]) & (positions < live.end[:, None])
     for keys, interval in zip(columns, intervals, strict=True):
         inside = keys.values >= interval.low[:, None]
         inside &= keys.values <= interval.high[:, None]

@@ -160,4 +160,4 @@ def _by_row(
 
 def live_of(live: Live, below: int) -> tuple[np.ndarray, np.ndarray]:
     """The live ranges as the kernels take them, without what has expired. Cost: O(n)."""
-    return (live.first if len(live) and live.extent[0] >= below else frozen(np.maximum(live.first, below))), live.end
+    return (live.start if len(live) and live.extent[0] >= below else frozen(np.maximum(live.start, below))), live.end

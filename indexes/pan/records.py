@@ -54,7 +54,7 @@ class Records:
 
     def _arguments(self, live: Live) -> tuple[np.ndarray | bool | int, ...]:
         arrays = [frozen(array) for array in (self.row, self.start, self.end, self.rows)]
-        return *arrays, self.negated, self.base, live.first, live.end
+        return *arrays, self.negated, self.base, live.start, live.end
 
 
 @kernel

@@ -87,7 +87,7 @@ def _probe_short(
     while True:
         outcome = short_search(
             table, state, counts, found, scratch, words, bounds.low, bounds.high, partner_bounds.low,
-            partner_bounds.high, *partner_bounds.inner, live.first, live.end, ordered,
+            partner_bounds.high, *partner_bounds.inner, live.start, live.end, ordered,
         )  # fmt: skip
         if outcome == DONE:
             break

@@ -229,7 +229,7 @@ class PermutationOffsetJoin:
         """Each probe row's live rows of this block [low, high), and whether those are any or all."""
         low = np.empty(len(live), np.int32)
         high = np.empty(len(live), np.int32)
-        return low, high, live_rows(live.first, live.end, self.first_position, self.rows, low, high)
+        return low, high, live_rows(live.start, live.end, self.first_position, self.rows, low, high)
 
     def _match(
         self,

@@ -73,7 +73,7 @@ class NestedLoop(WindowIndex):
     ) -> Matches | None:
         """Cost: O(probes * rows held), about 0.04 ns each; matches come in order, asked for or not."""
         probes = len(live)
-        first = np.clip(live.first, self._origin + self._first_row, self._origin + self._rows) - self._origin
+        first = np.clip(live.start, self._origin + self._first_row, self._origin + self._rows) - self._origin
         end = np.clip(live.end, self._origin + self._first_row, self._origin + self._rows) - self._origin
         if not probes or not (first < end).any():
             return Matches.empty(probes)

@@ -47,7 +47,7 @@ class ElementRows:
             columns[f"key{index}"] = pa.array(keys.values, mask=mask, from_pandas=False)
             columns[f"low{index}"] = pa.array(interval.low, from_pandas=False)
             columns[f"high{index}"] = pa.array(interval.high, from_pandas=False)
-        columns |= {"first": pa.array(self.live.first), "end": pa.array(self.live.end), "seq": pa.array(self.seq)}
+        columns |= {"first": pa.array(self.live.start), "end": pa.array(self.live.end), "seq": pa.array(self.seq)}
         return pa.record_batch(columns)
 
     @classmethod
@@ -72,7 +72,7 @@ class ElementRows:
             self.seq[part],
             tuple(Keys(keys.values[part], None if keys.valid is None else keys.valid[part]) for keys in self.keys),
             tuple(Interval(one.low[part], one.high[part], one.negated) for one in self.intervals),
-            Live(self.live.first[part], self.live.end[part]),
+            Live(self.live.start[part], self.live.end[part]),
         )
 
 

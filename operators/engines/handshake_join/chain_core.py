@@ -238,7 +238,7 @@ class HandshakeCoreTask(StepTask):
             return rows.live
         # rows before the segment are another core's by now, later ones not here yet
         end = np.minimum(rows.live.end, self._regions[1 - side].stored)
-        return Live(np.maximum(rows.live.first, self._segment[1 - side]), end)
+        return Live(np.maximum(rows.live.start, self._segment[1 - side]), end)
 
 
 def _keys(rows: pa.RecordBatch) -> list[Keys]:

@@ -78,7 +78,7 @@ class Probe:
         for index, interval in enumerate(rows.intervals):
             columns[f"low{index}"] = pa.array(interval.low, from_pandas=False)
             columns[f"high{index}"] = pa.array(interval.high, from_pandas=False)
-        columns |= {"first": pa.array(rows.live.first), "end": pa.array(rows.live.end), "seq": pa.array(rows.seq)}
+        columns |= {"first": pa.array(rows.live.start), "end": pa.array(rows.live.end), "seq": pa.array(rows.seq)}
         return Batch(stream, pa.record_batch(columns), first=rows.first, labels=(self.side,), memo=self)
 
     @classmethod

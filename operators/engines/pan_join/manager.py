@@ -252,7 +252,7 @@ def joined(parts: Sequence[ElementRows]) -> ElementRows:
         kind = bounds[-1].low.dtype
         low, high = (np.concatenate([each.astype(kind) for each in ends]) for ends in _ends(bounds))
         intervals.append(Interval(low, high, bounds[-1].negated))
-    first, end = (np.concatenate(each) for each in zip(*((p.live.first, p.live.end) for p in parts), strict=True))
+    first, end = (np.concatenate(each) for each in zip(*((p.live.start, p.live.end) for p in parts), strict=True))
     seq = np.concatenate([part.seq for part in parts])
     return ElementRows(parts[0].first, seq, tuple(keys), tuple(intervals), Live(first, end))
 

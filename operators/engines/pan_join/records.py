@@ -97,7 +97,7 @@ def _probe_of(intervals: Sequence[Interval], live: Live) -> Probe:
     row = frozen(np.arange(len(live)))
     negated = frozen(np.array([], np.bool_))
     (interval,) = intervals
-    return Probe(row, interval.low, interval.high, live.first, live.end, 0, NO_ROWS, NO_BOUNDS, NO_BOUNDS, negated)
+    return Probe(row, interval.low, interval.high, live.start, live.end, 0, NO_ROWS, NO_BOUNDS, NO_BOUNDS, negated)
 
 
 def _visit_of(record: RecordColumn, rows: ElementRows, subwindow: Subwindow) -> Visit:

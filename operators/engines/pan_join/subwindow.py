@@ -111,7 +111,7 @@ def probe_subwindows(
         low = frozen(np.stack([ordered_integers(interval.low) for interval in others]))
         high = frozen(np.stack([ordered_integers(interval.high) for interval in others]))
     negated = frozen(np.array([interval.negated for interval in others], np.bool_))
-    probe = Probe(*bands, live.first, live.end, NO_ROWS.shape[1] - 1, NO_ROWS, low, high, negated)
+    probe = Probe(*bands, live.start, live.end, NO_ROWS.shape[1] - 1, NO_ROWS, low, high, negated)
     return collect([each.visit for each in met], probe, len(live), limit, ordered)
 
 

@@ -85,7 +85,7 @@ class HeldSubwindows:
         held = list(self.sides[side].values())
         if not held:
             return Status()
-        oldest_empty = held[0].end <= int(rows.live.first[-1])
+        oldest_empty = held[0].end <= int(rows.live.start[-1])
         return Status(len(held), sum(each.rows for each in held), int(held[-1].full), int(oldest_empty))
 
     def metrics(self) -> Mapping[str, float]:

@@ -101,7 +101,7 @@ class ProcessingTask(StepTask):
 
     def _met(self, live: Live) -> int:
         """How many pairs of a probe row and a live row stored here there are: the work of a nested loop."""
-        first, end = (-((self._number - bound) // self._threads) for bound in (live.first, live.end))
+        first, end = (-((self._number - bound) // self._threads) for bound in (live.start, live.end))
         return int(np.maximum(end - first, 0).sum())
 
     def _count(self, side: int, rows: ElementRows) -> Int64:

@@ -44,7 +44,7 @@ class WindowShare:
         """The stored rows' positions that each probe row matches, None if they are more than `limit`."""
         if self._cores == 1:
             return self.index.probe_within(limit, intervals, live, ordered=ordered)
-        own = Live(self._rows(live.first), self._rows(live.end))
+        own = Live(self._rows(live.start), self._rows(live.end))
         matches = self.index.probe_within(limit, intervals, own, ordered=ordered)
         if matches is None:
             return None
@@ -52,7 +52,7 @@ class WindowShare:
 
     def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
         """How many of the stored rows each probe row matches."""
-        return self.index.count(intervals, Live(self._rows(live.first), self._rows(live.end)))
+        return self.index.count(intervals, Live(self._rows(live.start), self._rows(live.end)))
 
     def expire(self, below: int) -> None:
         """Positions < `below` will never be asked for again."""

@@ -41,7 +41,7 @@ def hash_intersection(
     row = 0
     while True:
         row = _intersect(
-            row, orders, bounds, starts, stops, np.array(negated), live.first, live.end, block.first_position, ordered,
+            row, orders, bounds, starts, stops, np.array(negated), live.start, live.end, block.first_position, ordered,
             table, offsets, positions,
         )  # fmt: skip
         used = int(offsets[row])

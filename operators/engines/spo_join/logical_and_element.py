@@ -142,7 +142,7 @@ class LogicalAndTask(Task):
     def _intersect(
         self, side: int, rows: ElementRows, part: slice, answers: list[_Answer], limits: Limits, most: int
     ) -> Matches | None:
-        live = Live(np.maximum(rows.live.first, limits.handover[1 - side]), rows.live.end)
+        live = Live(np.maximum(rows.live.start, limits.handover[1 - side]), rows.live.end)
         found, parts = 0, []
         for name in sorted(name for name in self._blocks if name[0] == 1 - side):
             ranges = [(answer.ranges[name][0][part], answer.ranges[name][1][part]) for answer in answers]

@@ -96,4 +96,4 @@ class MutableTask(StepTask):
         return self._indexes[1 - side].count(rows.intervals, self._live(side, rows))
 
     def _live(self, side: int, rows: ElementRows) -> Live:
-        return Live(np.maximum(rows.live.first, self._limits.handover[1 - side]), rows.live.end)
+        return Live(np.maximum(rows.live.start, self._limits.handover[1 - side]), rows.live.end)

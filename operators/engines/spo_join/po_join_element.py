@@ -169,7 +169,7 @@ class POJoinTask(StepTask):
         """The segments that rows of a side are to be answered from, and what is live of them."""
         handover = self._limits.handover[1 - side]
         segments = [each.segment for each in self._held[1 - side] if each.segment.end_position <= handover]
-        return segments, Live(rows.live.first, np.minimum(rows.live.end, handover))
+        return segments, Live(rows.live.start, np.minimum(rows.live.end, handover))
 
     def _count(self, side: int, rows: ElementRows) -> Int64:
         segments, live = self._asked(side, rows)

@@ -105,7 +105,7 @@ class PredicateTask(StepTask):
             return
         dimension = self._description.dimension
         if dimension == 0:
-            live = {"first": rows.live.first, "end": rows.live.end, "seq": rows.seq}
+            live = {"first": rows.live.start, "end": rows.live.end, "seq": rows.seq}
             header = pa.record_batch({name: pa.array(values) for name, values in live.items()})
             yield Emit(Batch("ranges", header, first=rows.first, labels=(side, dimension, LIVE, 0)), to=drawn)
         for block in self._indexes[1 - side].blocks:

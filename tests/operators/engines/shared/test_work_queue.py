@@ -54,7 +54,7 @@ def test_tasks_hold_rows_of_both_sides_in_the_order_of_arrival(sides: list[bool]
         rows = ElementRows.from_batch(sent, (False,))
         assert rows.first == 100 + len(found[message.stream])
         assert rows.keys[0].values.tolist() == (rows.seq * 10).tolist()
-        assert rows.live.first.tolist() == (rows.seq - 5).tolist()
+        assert rows.live.start.tolist() == (rows.seq - 5).tolist()
         found[message.stream] += rows.seq.tolist()
         (ends,) = message.labels
         assert rows.seq[-1] <= ends < rows.seq[0] + task_rows
