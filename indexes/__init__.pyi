@@ -63,5 +63,6 @@ from .trees.im_tree import IMTree as IMTree
 from .trees.immutable_bplus_tree import ImmutableBPlusTree as ImmutableBPlusTree
 from .trees.leveled_trees import LeveledTrees as LeveledTrees
 from .trees.pim_tree import PIMTree as PIMTree
+from .whole_numbers import check_whole_number as check_whole_number
 
 __all__: list[str]
