@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -22,9 +22,19 @@ class WindowIndex(ABC):
     may keep it as long as that is convenient; it is the live range that leaves it out.
     """
 
+    concurrent_inserts: ClassVar[bool] = False
+    """Several threads may insert at once, with `insert_at`, while others probe."""
+
     @abstractmethod
     def insert(self, keys: Sequence[Keys]) -> None:
         """Add rows at the next positions; one key column per dimension, all of one length."""
+
+    def insert_at(self, first_position: int, keys: Sequence[Keys]) -> None:
+        """Add rows at the positions from `first_position` on, which no other call uses.
+
+        Only where `concurrent_inserts` is set: there threads insert disjoint ranges of positions in any order.
+        """
+        raise NotImplementedError(f"{type(self).__name__} stores rows in the order of positions: use insert")
 
     @abstractmethod
     def probe_within(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -78,6 +78,8 @@ class PIMTree(KeyIndex):
     Cost: as an `IMTree`, the small tree having the rows of one partition, and a lock for each partition
     that a batch meets.
     """
+
+    concurrent_inserts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class PIMTree(KeyIndex):
         self._insert(first, keys)
 
     def insert_at(self, first_position: int, keys: Sequence[Keys]) -> None:
-        """Add rows at positions of the caller's choice, that no one else uses. Cost: as `insert`."""
+        """Cost: as `insert`."""
         with self._changed:
             self.next_position = max(self.next_position, first_position + len(keys[0]))
         self._insert(first_position, keys)

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from indexes import Interval, Keys, LinearScan, Live
 from tests.indexes.contract import STEPS, check_against_linear_scan
 from tests.indexes.every_index import NAMES, tiny_indexes
-from tests.indexes.generated import seeds
+from tests.indexes.generated import assert_same, seeds
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -18,3 +19,20 @@ def test_any_course_of_events_agrees_with_a_linear_scan(
 ) -> None:
     make = tiny_indexes(np.random.default_rng(seed))[name]
     check_against_linear_scan(make, seed, dimensions, steps)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_come_in_any_order_of_positions_where_inserts_are_concurrent(name: str) -> None:
+    rng = np.random.default_rng(4)
+    columns = rng.integers(0, 30, (3, 600))
+    index, reference = tiny_indexes(rng)[name](3, 0), LinearScan()
+    if not index.concurrent_inserts:
+        with pytest.raises(NotImplementedError, match="in the order of positions: use insert"):
+            index.insert_at(0, [Keys(values) for values in columns])
+        return
+    reference.insert([Keys(values) for values in columns])
+    for first in rng.permutation(np.arange(0, 600, 20)).tolist():
+        index.insert_at(first, [Keys(values[first : first + 20]) for values in columns])
+        index.check_invariants()
+    intervals = [Interval(values, values + 9) for values in rng.integers(0, 30, (3, 50))]
+    assert_same(*(one.probe(intervals, Live.everything(50)) for one in (index, reference)))

@@ -12,7 +12,7 @@ from itertools import pairwise, zip_longest
 import numpy as np
 import pyarrow as pa
 
-from indexes import EVERYWHERE, Keys, Matches, PIMTree, WindowIndex
+from indexes import EVERYWHERE, Keys, Matches, WindowIndex
 from operators.engines.index_join.key_share import KeyShare
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.steps import MOST_MATCHES, Step, answer_counts
@@ -31,9 +31,9 @@ class IndexJoinElement(Bolt):
     not indexed, and what a probe row may meet is in its live range. Threads wait for each other twice per step, which
     has some 100,000 rows under load, and nothing is searched linearly.
 
-    A `PIMTree` takes rows from several threads at once, but as few as keep all busy: a large batch costs less per row
-    than several small ones. Any other index takes a side's rows from one thread, the two sides at the same time; all
-    threads probe it.
+    An index with `concurrent_inserts` takes rows from several threads, but as few as keep all busy: a large batch costs
+    less per row than several small ones. Any other index takes a side's rows from one thread, the two sides at the same
+    time; all threads probe it.
     """
 
     negated: tuple[bool, ...]
@@ -130,7 +130,7 @@ class IndexJoinTask(Task):
                 index = self._indexes[side] or self._make(side, parts)
                 self._indexes[side] = index
                 self._stored[side] += sum(self._own(rows) for rows in parts[side])
-                shares = threads_of_a_side if isinstance(index, PIMTree) else 1
+                shares = threads_of_a_side if index.concurrent_inserts else 1
                 inserts.append([(index, share) for share in _shared_out(parts[side], shares)])
         # the sides in turn, so that their merges fall together and are done by two threads
         turns = [insert for turn in zip_longest(*inserts) for insert in turn if insert is not None]
@@ -220,7 +220,7 @@ def _store(insert: tuple[WindowIndex, Sequence[ElementRows]]) -> None:
     """Insert consecutive rows into an index."""
     index, parts = insert
     keys = parts[0].keys if len(parts) == 1 else _joined(parts)
-    if isinstance(index, PIMTree):
+    if index.concurrent_inserts:
         index.insert_at(parts[0].first, keys)
     else:
         index.insert(keys)

@@ -98,20 +98,6 @@ def test_equal_keys_leave_ranges_empty_and_nothing_is_lost() -> None:
     assert_same(*(one.probe([Interval(low, high)], Live.everything(6)) for one in (index, reference)))
 
 
-def test_rows_may_come_in_any_order_of_positions() -> None:
-    rng = np.random.default_rng(4)
-    columns = rng.integers(0, 30, (3, 600))
-    index, reference = PIMTree(200, 1 / 4, 1, 3, 3, dimensions=3, key=1), LinearScan()
-    reference.insert([Keys(values) for values in columns])
-    starts = rng.permutation(np.arange(0, 600, 20))
-    for first in starts.tolist():
-        index.insert_at(first, [Keys(values[first : first + 20]) for values in columns])
-        index.check_invariants()
-    low = rng.integers(0, 30, (3, 50))
-    intervals = [Interval(values, values + 9) for values in low]
-    assert_same(*(one.probe(intervals, Live.everything(50)) for one in (index, reference)))
-
-
 def test_a_late_row_that_has_expired_takes_no_living_row_s_place() -> None:
     index = PIMTree(16, 1.0, 1, 3, 3, dimensions=2)
     index.insert_at(16, [Keys(np.arange(16)), Keys(np.arange(16))])
