@@ -19,7 +19,7 @@ STALL_SECONDS = 0.1
 """Rows that wait for room so long, while none are taken, stop the clock."""
 
 
-class DoorClock:
+class EntryClock:
     """Seconds that have passed, but for those in which rows waited and none were taken."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -57,7 +57,7 @@ class DoorClock:
 class IdleWatch:
     """The sources that are watched, each with its limit and the time of its last sign of life."""
 
-    def __init__(self, clock: DoorClock) -> None:
+    def __init__(self, clock: EntryClock) -> None:
         self._clock = clock
         self._limits: dict[str, float] = {}
         self._active: dict[Key, float] = {}

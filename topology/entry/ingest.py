@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from topology.entry.idle_watch import DoorClock, IdleWatch
+from topology.entry.idle_watch import EntryClock, IdleWatch
 from topology.entry.input_guard import InputGuard
 from topology.entry.staging import Staging
 from topology.graph.components import DEFAULT_STREAM, Input
@@ -41,10 +41,10 @@ class Ingest:
     writers can stage and commit everything before anyone begins to read results.
     """
 
-    def __init__(self, spill_directory: str | None = None, clock: DoorClock | None = None) -> None:
+    def __init__(self, spill_directory: str | None = None, clock: EntryClock | None = None) -> None:
         self._streams: dict[str, _Stream] = {}
         self._spill_directory = spill_directory
-        self._clock = clock or DoorClock()
+        self._clock = clock or EntryClock()
         self._watch = IdleWatch(self._clock)
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()

@@ -1,8 +1,9 @@
 """The one Flight server of a process: a loopback port, tokens at the entrance, typed errors on the way out.
 
-What the port can do is added by those who own it: a `FlightDoor` takes rows and gives results, a task takes channels.
-Every operation has a name, and names what it is about, so that any Arrow client can call it: as the descriptor's path
-(`send`, stream, source), as a JSON list in a ticket, or as an action's type with a JSON list as first line of its body.
+The port's owners register its operations: a `TopologyServer` takes rows and gives results, a task receives channels.
+A call names its operation and the operation's subject, so any Arrow client can make one: as the path of a descriptor
+(`send`, stream, source), as a JSON list in a ticket, or as an action's type with a JSON list in the first line of its
+body.
 """
 
 from __future__ import annotations

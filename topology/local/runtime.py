@@ -15,7 +15,7 @@ from functools import partial
 import pyarrow as pa
 
 from topology.entry.ingest import Ingest
-from topology.flight.door import FlightDoor
+from topology.flight.server import TopologyServer
 from topology.graph.components import Emit, SpoutTask, Task, TaskContext
 from topology.graph.errors import StoppedError, TaskError
 from topology.graph.graph import Node, Topology
@@ -81,7 +81,7 @@ class LocalTopology(RunningTopology):
         self._error_reported = False
         self._stopped = False
         self._state = threading.Lock()
-        self._door: FlightDoor | None = None
+        self._server: TopologyServer | None = None
         self._results_of = {
             sink: results_queue(topology.node(sink).component, runtime.edge_bytes, runtime.spill_directory)
             for sink in topology.sinks
@@ -193,9 +193,11 @@ class LocalTopology(RunningTopology):
         with self._state:
             if self._stopped:
                 raise StoppedError("the topology has been stopped")
-            if self._door is None:
-                self._door = FlightDoor(self.topology, self._ingest, self._results_of, failure=lambda: self._error)
-        return self._door.endpoint(stream, control)
+            if self._server is None:
+                self._server = TopologyServer(
+                    self.topology, self._ingest, self._results_of, failure=lambda: self._error
+                )
+        return self._server.endpoint(stream, control)
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         self.topology.require_input(stream)
@@ -210,11 +212,11 @@ class LocalTopology(RunningTopology):
         with self._state:
             first = not self._stopped
             self._stopped = True
-            door = self._door
+            server = self._server
         if first:
             self._close_queues()
-            if door is not None:
-                door.close()
+            if server is not None:
+                server.close()
             busy = self._workers.stop(JOIN_SECONDS)
             for spout in self._spouts:
                 spout.join(JOIN_SECONDS)

@@ -17,8 +17,8 @@ import ray
 from topology.entry.ingest import Ingest
 from topology.flight.auth import Authority
 from topology.flight.channel import ChannelReceiver, FlightChannel
-from topology.flight.door import FlightDoor
 from topology.flight.port import FlightPort
+from topology.flight.server import TopologyServer
 from topology.graph.components import Emit, Input, Sink, SpoutTask, TaskContext
 from topology.graph.errors import ConnectionLostError, StoppedError
 from topology.graph.graph import Topology
@@ -86,7 +86,7 @@ class TaskProcess:
             self._ingest.add(component, node.component, partial(self._inbox.put, 0))
         if isinstance(node.component, Sink):
             self._results[component] = results_queue(node.component, order.edge_bytes, order.spill_directory)
-        FlightDoor(order.topology, self._ingest, self._results, port=self._port, authority=order.authority)
+        TopologyServer(order.topology, self._ingest, self._results, port=self._port, authority=order.authority)
         context = TaskContext(component, number, node.parallelism, origins, spill_directory=order.spill_directory)
         try:
             self._task = node.component.build(context)

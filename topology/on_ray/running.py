@@ -17,8 +17,8 @@ from ray import cloudpickle
 
 from topology.flight.auth import Authority, Grant, Right
 from topology.flight.client import FlightClient
-from topology.flight.door import grants
 from topology.flight.port import LOOPBACK
+from topology.flight.server import grants
 from topology.graph.errors import StoppedError, TaskError
 from topology.graph.graph import Topology
 from topology.handle.results_queue import ResultsQueue

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from topology import Batch, End, Idle, Input, Watermark
-from topology.entry.idle_watch import DoorClock
+from topology.entry.idle_watch import EntryClock
 from topology.entry.ingest import Ingest
 
 
@@ -22,10 +22,10 @@ class Hand:
         return self.now
 
 
-def door(idle_after: float = 5.0) -> tuple[Ingest, Hand, list[Any]]:
-    """A door whose watching thread does nothing, for time passes only when the test says so."""
+def entry(idle_after: float = 5.0) -> tuple[Ingest, Hand, list[Any]]:
+    """An entry whose watching thread does nothing, for time passes only when the test says so."""
     hand = Hand()
-    ingest = Ingest(clock=DoorClock(hand))
+    ingest = Ingest(clock=EntryClock(hand))
     ingest._watcher = object()  # type: ignore[assignment]
     taken: list[Any] = []
     ingest.add("R", Input(idle_after=idle_after), taken.append)
@@ -46,7 +46,7 @@ def after(ingest: Ingest, hand: Hand, taken: list[Any], seconds: float) -> list[
 
 
 def test_a_source_is_idle_once_after_its_last_rows_and_again_after_it_sent_again() -> None:
-    ingest, hand, taken = door()
+    ingest, hand, taken = entry()
     ingest.open("R", "a")
     ingest.send("R", "b", rows())
     assert after(ingest, hand, taken, 4.9) == []
@@ -60,16 +60,16 @@ def test_a_source_is_idle_once_after_its_last_rows_and_again_after_it_sent_again
 
 
 def test_a_stream_without_a_source_is_idle_too_until_it_has_one() -> None:
-    ingest, hand, taken = door()
+    ingest, hand, taken = entry()
     assert after(ingest, hand, taken, 5.0) == [""]
     assert after(ingest, hand, taken, 50.0) == []
-    other, other_hand, other_taken = door()
+    other, other_hand, other_taken = entry()
     other.open("R", "a")
     assert after(other, other_hand, other_taken, 5.0) == ["a"]
 
 
 def test_what_has_ended_is_not_idle() -> None:
-    ingest, hand, taken = door()
+    ingest, hand, taken = entry()
     ingest.open("R", "a")
     ingest.send("R", "b", rows())
     ingest.finish("R", "a")
@@ -77,13 +77,13 @@ def test_what_has_ended_is_not_idle() -> None:
     ingest.finish("R")
     assert taken[-1] == End()
     assert after(ingest, hand, taken, 50.0) == []
-    unused, unused_hand, unused_taken = door()
+    unused, unused_hand, unused_taken = entry()
     unused.finish("R")
     assert after(unused, unused_hand, unused_taken, 50.0) == []
 
 
 def test_rows_that_are_staged_are_a_sign_of_life_and_committed_ones_are_never_idle() -> None:
-    ingest, hand, taken = door()
+    ingest, hand, taken = entry()
     ingest.open("R", "p")
     assert after(ingest, hand, taken, 4.0) == []
     ingest.stage("R", "p", "1", rows(3))
@@ -103,7 +103,7 @@ def test_rows_that_are_staged_are_a_sign_of_life_and_committed_ones_are_never_id
 
 def test_the_clock_stands_still_while_rows_wait_and_none_are_taken() -> None:
     hand = Hand()
-    clock = DoorClock(hand)
+    clock = EntryClock(hand)
     began = clock.seconds()
     with clock.sending():
         hand.now += 60.0
@@ -115,7 +115,7 @@ def test_the_clock_stands_still_while_rows_wait_and_none_are_taken() -> None:
 
 def test_senders_that_are_always_busy_do_not_stop_the_clock() -> None:
     hand = Hand()
-    clock = DoorClock(hand)
+    clock = EntryClock(hand)
     began = clock.seconds()
     with clock.sending():
         for _ in range(1000):  # somebody is always sending, but rows are taken all the time
@@ -125,7 +125,7 @@ def test_senders_that_are_always_busy_do_not_stop_the_clock() -> None:
 
 
 def test_idleness_does_not_overtake_rows_that_are_on_their_way() -> None:
-    ingest, hand, taken = door()
+    ingest, hand, taken = entry()
     ingest.open("R", "a")
     hand.now += 10.0
     with ingest._streams["R"].order:  # somebody is sending

@@ -38,7 +38,7 @@ LOOK_UP_SECONDS = 0.5
 Failure = Callable[[], Exception | None]
 
 
-class FlightDoor:
+class TopologyServer:
     """Serves the inputs and sinks of one topology, or of one task of it, on a port of its own or on a given one."""
 
     def __init__(

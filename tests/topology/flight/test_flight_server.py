@@ -35,7 +35,7 @@ from topology import (
     UnknownInputError,
 )
 from topology.flight import client as flight_client
-from topology.flight import door as flight_door
+from topology.flight import server as flight_server
 from topology.flight.auth import call_options
 from topology.flight.port import action, descriptor, ticket
 from topology.graph.components import Bolt, Origin, PassOn, Task, TaskContext
@@ -58,7 +58,7 @@ def failing(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def pipeline(bolt: Bolt | None = None) -> Topology:
-    builder = TopologyBuilder("door")
+    builder = TopologyBuilder("served")
     builder.input("in", Input(schema=SCHEMA, event_time="t"))
     builder.input("other")
     builder.bolt("bolt", bolt or MapBatches(failing)).shuffle_grouping("in").shuffle_grouping("other")
@@ -148,7 +148,7 @@ def test_large_batches_are_cut_before_they_are_sent(
     running: RunningTopology, client: FlightClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flight_client, "SEND_BYTES", 1000)
-    monkeypatch.setattr(flight_door, "MAX_BATCH_BYTES", 2000)
+    monkeypatch.setattr(flight_server, "MAX_BATCH_BYTES", 2000)
     assert client.send("in", "a", rows(*range(1000))) == 1000
     running.finish()
     assert times(running.results()) == list(range(1000))
@@ -363,7 +363,7 @@ def test_damaged_batches_are_refused_before_they_are_looked_at(running: RunningT
 def test_oversized_batches_are_refused(
     running: RunningTopology, client: FlightClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flight_door, "MAX_BATCH_BYTES", 1000)
+    monkeypatch.setattr(flight_server, "MAX_BATCH_BYTES", 1000)
     with pytest.raises(InputError, match="is too large; the bound is 1,000"):
         client.send("in", "a", rows(*range(500)))
     still_works(running, [])
