@@ -33,7 +33,8 @@ from operators.bounds.float_values import (
     FloatValue,
     Program,
 )
-from operators.bounds.integer_bounds import INT64_MAX, INT64_MIN, Edge, IntegerValue, Order
+from operators.bounds.integer_bounds import INT64_MAX, INT64_MIN, Edge, IntegerValue
+from operators.query.comparison_operators import Order, is_upper, rounds_up, strict_shift
 
 _INFINITY_IMAGE = 0x7FF0000000000000
 _TOP_BIT = np.uint64(2**63)
@@ -66,7 +67,7 @@ class FloatHalfLine:
         if not self.program:
             return _stepped(threshold, self.order)
         rising = sum(c < 0.0 for op, c in self.program if op in (MULTIPLY, DIVIDE)) % 2 == 0
-        upper = rising == (self.order in ("<", "<="))
+        upper = rising == is_upper(self.order)
         addend = np.empty(0) if self.addend is None else self.addend.of(probe)
         images = np.empty(len(probe), dtype=np.int64)
         empty = np.empty(len(probe), dtype=np.bool_)
@@ -95,7 +96,7 @@ class FloatHalfLine:
             return values + 0.0 if self.threshold.program else values  # no negative zero
         if isinstance(self.threshold, IntegerValue):
             # A float is at most n when at most the last double up to n, and so on.
-            return rounded(self.threshold.of(probe), up=self.order in ("<", ">="))
+            return rounded(self.threshold.of(probe), up=rounds_up(self.order))
         return np.array([self.threshold])
 
 
@@ -129,8 +130,8 @@ def _rounded_one(exact: int, up: bool) -> float:
 
 def _stepped(threshold: np.ndarray, order: Order) -> Edge:
     """Bounds of a bare float key: the threshold, or its neighbour when strict."""
-    upper = order in ("<", "<=")
-    if order in ("<=", ">="):
+    upper = is_upper(order)
+    if not strict_shift(order):
         return Edge(upper, threshold)
     # The neighbour in image order, by integer arithmetic: several times faster than nextafter.
     bits = threshold.view(np.int64)

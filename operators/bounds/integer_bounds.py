@@ -7,14 +7,13 @@ minimum and maximum show it); the others take Python integers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal as Choice
 
 import numpy as np
 
 from operators.bounds.float_values import FloatValue
+from operators.query.comparison_operators import Order, is_upper, mirrored, rounds_up, strict_shift
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-Order = Choice["<=", "<", ">=", ">"]
 
 
 @dataclass(frozen=True)
@@ -64,20 +63,20 @@ def _wrapped(number: int) -> np.int64:
 
 @dataclass(frozen=True)
 class IntegerHalfLine:
-    """Keys with ``key_factor * key <= limit`` (or >=), ``limit`` exact in the probe's key."""
+    """Keys with ``key_factor * key <= limit`` (or >=, if not ``upper``), ``limit`` exact in the probe's key."""
 
     key_factor: int
     limit: IntegerValue
-    order: Choice["<=", ">="]
+    upper: bool
 
     def edge(self, probe: np.ndarray) -> Edge:
-        edge = _divided(self.key_factor, self.limit.wrapped(probe), self.order)
+        edge = _divided(self.key_factor, self.limit.wrapped(probe), self.upper)
         fits = self.limit.fits(probe)
         if fits is None:
             return edge
         # Rows at the ends of int64 are few, as a rule: redo those alone.
         rows = np.flatnonzero(~fits)
-        redone = _divided(self.key_factor, self.limit.exact(probe[rows]), self.order)
+        redone = _divided(self.key_factor, self.limit.exact(probe[rows]), self.upper)
         bound, empty = edge.bound.copy(), np.zeros(len(probe), dtype=bool)
         bound[rows] = redone.bound
         empty[rows] = redone.empty
@@ -92,10 +91,9 @@ def integer_half_line(
     # key factor mirrors the comparison, so that `key >= probe` stays free of arithmetic.
     if key_factor < 0:
         key_factor, probe_factor, constant = -key_factor, -probe_factor, -constant
-        order = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}[order]  # type: ignore[assignment]
-    shift = {"<": -1, ">": 1}.get(order, 0)
-    closed: Choice["<=", ">="] = "<=" if order in ("<", "<=") else ">="
-    return IntegerHalfLine(key_factor, IntegerValue(-probe_factor, -constant + shift), closed)
+        order = mirrored(order)
+    limit = IntegerValue(-probe_factor, -constant + strict_shift(order))
+    return IntegerHalfLine(key_factor, limit, is_upper(order))
 
 
 @dataclass(frozen=True)
@@ -111,15 +109,14 @@ class RoundedHalfLine:
         # An integer is at most v when at most floor(v), below v when below ceil(v), and so on.
         value = self.value.of(probe)
         with np.errstate(invalid="ignore"):
-            whole = np.floor(value) if self.order in ("<=", ">") else np.ceil(value)
-        shift = {"<": -1, ">": 1}.get(self.order, 0)
-        upper = self.order in ("<", "<=")
+            whole = np.ceil(value) if rounds_up(self.order) else np.floor(value)
+        shift, upper = strict_shift(self.order), is_upper(self.order)
         if self.key_factor == 1 and self.constant == 0:
             return _saturated(whole, shift, upper)
         # Infinities become numbers far beyond any key, NaN (an invalid row) anything.
         finite = np.nan_to_num(whole)
         limits = [int(limit) + shift - self.constant for limit in finite.tolist()]
-        return _divided(self.key_factor, limits, "<=" if upper else ">=")
+        return _divided(self.key_factor, limits, upper)
 
 
 def _saturated(whole: np.ndarray, shift: int, upper: bool) -> Edge:
@@ -132,9 +129,9 @@ def _saturated(whole: np.ndarray, shift: int, upper: bool) -> Edge:
     return Edge(upper, bound, beyond_bottom if upper else beyond_top)
 
 
-def _divided(factor: int, limit: np.ndarray | list[int], order: Choice["<=", ">="]) -> Edge:
-    """Bounds of ``factor * key ORDER limit``: floor division for <=, ceiling for >=."""
-    upper = (order == "<=") == (factor > 0)
+def _divided(factor: int, limit: np.ndarray | list[int], below: bool) -> Edge:
+    """Bounds of ``factor * key <= limit`` (or >=, if not ``below``): floor division for <=, ceiling for >=."""
+    upper = below == (factor > 0)
     size = abs(factor)
     if isinstance(limit, np.ndarray):
         if factor == 1:

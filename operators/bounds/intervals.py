@@ -25,16 +25,14 @@ from operators.bounds.integer_bounds import (
     Edge,
     IntegerHalfLine,
     IntegerValue,
-    Order,
     RoundedHalfLine,
     integer_half_line,
 )
 from operators.bounds.lead_bounds import bind_leads
 from operators.bounds.value_types import Types, check_types, exact_value, has_decimals, is_float, linear
-from operators.query.expressions import ComparisonOperator
+from operators.query.comparison_operators import Order, bounds_of, mirrored, rounds_up
 from operators.query.predicate import (
     LEFT,
-    MIRRORED,
     RIGHT,
     Chain,
     Combined,
@@ -99,18 +97,11 @@ def bind(dimension: Dimension, left_type: pa.DataType, right_type: pa.DataType) 
         tuple(
             _half_line(comparison, order, types, probe_side)
             for comparison in dimension.comparisons
-            for order in _orders(comparison.operator)
+            for order in bounds_of(comparison.operator)
         )
         for probe_side in (LEFT, RIGHT)
     )
     return ExactDimension(dimension, *types, (left, right))
-
-
-def _orders(operator: ComparisonOperator) -> tuple[Order, ...]:
-    # The keys a `!=` excludes are those an `=` accepts: both ends of one closed interval.
-    if operator == "=" or operator == "!=":
-        return ("<=", ">=")
-    return (operator,)
 
 
 def _half_line(comparison: Comparison, order: Order, types: Types, probe_side: int) -> HalfLine:
@@ -119,7 +110,7 @@ def _half_line(comparison: Comparison, order: Order, types: Types, probe_side: i
     if isinstance(key_term, Chain) and probe_side == LEFT:
         assert isinstance(other, Chain)
         key_term, other = other, key_term
-        order = MIRRORED[order]  # type: ignore[assignment]
+        order = mirrored(order)
     if is_float(key_term, comparison, types):
         return _float_half_line(comparison, key_term, other, order, types, probe_side)
     a, b, constant = linear(key_term, types)
@@ -133,7 +124,7 @@ def _half_line(comparison: Comparison, order: Order, types: Types, probe_side: i
         probe_factor -= a if probe_side == LEFT else b
         constant -= moved
     elif isinstance(other, float) and not has_decimals(comparison, types):
-        constant -= math.floor(other) if order in ("<=", ">") else math.ceil(other)
+        constant -= math.ceil(other) if rounds_up(order) else math.floor(other)
     else:
         constant -= exact_value(other)
     return integer_half_line(*_whole(key_factor, probe_factor, constant), order)
@@ -174,7 +165,7 @@ def _float_half_line(
         threshold = other if isinstance(other, float) else _scalar(other, order)
         while program[-1] == (MULTIPLY, -1.0):  # -x <= c is x >= -c
             program, threshold = program[:-1], -threshold
-            order = MIRRORED[order]  # type: ignore[assignment]
+            order = mirrored(order)
     else:
         assert isinstance(other, Chain)
         program = program_of(key_term.steps)
@@ -188,4 +179,4 @@ def _float_half_line(
 
 
 def _scalar(exact: int, order: Order) -> float:
-    return float(rounded([exact], up=order in ("<", ">="))[0])
+    return float(rounded([exact], up=rounds_up(order))[0])

@@ -13,10 +13,11 @@ import numpy as np
 
 from indexes import Interval, Keys
 from operators.bounds.bound_dimension import BoundDimension
-from operators.bounds.integer_bounds import INT64_MAX, INT64_MIN, Order
+from operators.bounds.integer_bounds import INT64_MAX, INT64_MIN
 from operators.bounds.value_types import Types, linear
+from operators.query.comparison_operators import Order, bounds_of, is_upper, mirrored
 from operators.query.errors import PredicateError
-from operators.query.predicate import LEFT, MIRRORED, Chain, Comparison, Dimension
+from operators.query.predicate import LEFT, Chain, Comparison, Dimension
 from operators.values.families import TEXTS
 from operators.values.key_types import KeyType, plain_type
 
@@ -36,11 +37,11 @@ class TextBounds(BoundDimension):
         low: np.ndarray = np.full(len(values), INT64_MIN)
         high: np.ndarray = np.full(len(values), INT64_MAX)
         for comparison in self.dimension.comparisons:
-            operator = MIRRORED[comparison.operator] if probe_side == LEFT else comparison.operator
-            if operator in ("=", "<", "<="):
-                high = values.values
-            if operator in ("=", ">", ">="):
-                low = values.values
+            for order in bounds_of(comparison.operator):
+                if is_upper(mirrored(order) if probe_side == LEFT else order):
+                    high = values.values
+                else:
+                    low = values.values
         return _of_valid(low, high, values, self.negated)
 
 
@@ -83,7 +84,7 @@ class DecimalBounds(BoundDimension):
         high: np.ndarray = np.full(len(values), np.inf)
         for line in self.lines[probe_side]:
             least, greatest = line.around(probe)
-            if line.order in ("<", "<="):
+            if is_upper(line.order):
                 high = np.minimum(high, greatest)
             else:
                 low = np.maximum(low, least)
@@ -103,17 +104,11 @@ def bind_leads(dimension: Dimension, types: Types) -> BoundDimension:
         tuple(
             _line(comparison, order, types, probe_side)
             for comparison in dimension.comparisons
-            for order in _orders(comparison)
+            for order in bounds_of(comparison.operator)
         )
         for probe_side in (0, 1)
     )
     return DecimalBounds(dimension, *types, (left, right))
-
-
-def _orders(comparison: Comparison) -> tuple[Order, ...]:
-    if comparison.operator == "=" or comparison.operator == "!=":
-        return ("<=", ">=")
-    return (comparison.operator,)
 
 
 def _line(comparison: Comparison, order: Order, types: Types, probe_side: int) -> _LeadLine:
@@ -122,7 +117,7 @@ def _line(comparison: Comparison, order: Order, types: Types, probe_side: int) -
     factors = (a - c, b - d)
     key, probe = factors[1 - probe_side], factors[probe_side]
     if key < 0:
-        order = MIRRORED[order]  # type: ignore[assignment]
+        order = mirrored(order)
     return _LeadLine(order, _double(-probe / key), _double((moved - constant) / key))
 
 

@@ -24,6 +24,7 @@ from datetime import timedelta
 from decimal import Decimal
 from functools import reduce
 
+from operators.query.comparison_operators import is_lower, mirrored, negated
 from operators.query.constant_arithmetic import negative
 from operators.query.errors import PredicateError
 from operators.query.expressions import (
@@ -35,7 +36,6 @@ from operators.query.expressions import (
     Call,
     Column,
     Compare,
-    ComparisonOperator,
     Constant,
     Expression,
     In,
@@ -57,10 +57,6 @@ from operators.query.predicate import (
 
 MOST_BRANCHES = 8
 """Alternatives that are searched for one by one."""
-
-_NEGATED: dict[ComparisonOperator, ComparisonOperator] = {
-    "<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "=",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -166,20 +162,20 @@ class _Reader:
         self.roles = (left, right)
         self.comparisons = ComparisonReader(left, right)
 
-    def without_not(self, condition: Expression, negated: bool = False) -> Expression:
+    def without_not(self, condition: Expression, under_not: bool = False) -> Expression:
         """The condition, checked, with NOT before nothing but what cannot be turned round."""
         match condition:
             case Not(operand):
-                return self.without_not(operand, not negated)
-            case In(left, right) if not negated:
+                return self.without_not(operand, not under_not)
+            case In(left, right) if not under_not:
                 self.without_not(left), self.without_not(right)
                 return condition
             case And(left, right) | Or(left, right):
-                joined = Or if isinstance(condition, And) == negated else And
-                return joined(self.without_not(left, negated), self.without_not(right, negated))
+                joined = Or if isinstance(condition, And) == under_not else And
+                return joined(self.without_not(left, under_not), self.without_not(right, under_not))
             case Between(operand, low, high):
                 self.check_values(operand, low, high)
-                if negated:
+                if under_not:
                     return Or(Compare("<", operand, low), Compare(">", operand, high))
                 try:
                     self.comparisons.read(condition)
@@ -188,7 +184,7 @@ class _Reader:
                 return condition
             case Compare(operator, left, right):
                 self.check_values(left, right)
-                found = Compare(_NEGATED[operator] if negated else operator, left, right)
+                found = Compare(negated(operator) if under_not else operator, left, right)
                 return self.two_ranges(found)
             case IsNull(operand):
                 self.check_values(operand)
@@ -196,25 +192,24 @@ class _Reader:
                 self.check_values(*arguments)
             case Column():  # a column of booleans
                 self.check_values(condition)
-                return Compare("=", condition, Constant(not negated))
+                return Compare("=", condition, Constant(not under_not))
             case Constant(bool()):
-                return Constant(condition.value != negated)
+                return Constant(condition.value != under_not)
             case _:
                 raise PredicateError(f"`{condition!r}` is not a condition: write {self.comparisons.example}")
-        return Not(condition) if negated else condition
+        return Not(condition) if under_not else condition
 
     def two_ranges(self, comparison: Compare) -> Expression:
         """``abs(x) > c`` as one range or the other; other comparisons as they are."""
         operator, left, right = comparison.operator, comparison.left, comparison.right
         if isinstance(right, Absolute) and not isinstance(left, Absolute):
-            mirrored: dict[str, ComparisonOperator] = {"<": ">", "<=": ">="}
-            operator, left, right = mirrored.get(operator, operator), right, left
-        if operator not in (">", ">=") or not isinstance(left, Absolute) or not isinstance(right, Constant):
+            operator, left, right = mirrored(operator), right, left
+        if not is_lower(operator) or not isinstance(left, Absolute) or not isinstance(right, Constant):
             return comparison
         if isinstance(right.value, bool) or not isinstance(right.value, (int, float, Decimal, timedelta)):
             return comparison
-        below: ComparisonOperator = "<" if operator == ">" else "<="
-        return Or(Compare(operator, left.operand, right), Compare(below, left.operand, Constant(negative(right.value))))
+        below = Constant(negative(right.value))
+        return Or(Compare(operator, left.operand, right), Compare(mirrored(operator), left.operand, below))
 
     def check_values(self, *terms: Expression) -> None:
         """Refuse a condition where a value is expected, and columns of unknown streams."""

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from typing import Literal as Choice
 
+from operators.query.comparison_operators import ComparisonOperator
 from operators.query.constants import ConstantValue, constant_value, identifier, written_constant
 from operators.query.errors import PredicateError
 
 ArithmeticOperator = Choice["+", "-", "*", "/"]
-ComparisonOperator = Choice["<", "<=", ">", ">=", "=", "!="]
 
 # How tightly each node binds when printed; a child that binds less than its place is bracketed.
 _ALIAS, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _ATOM = range(8)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
+from operators.query.comparison_operators import is_lower, is_upper, mirrored
 from operators.query.expressions import (
     Absolute,
     And,
@@ -98,11 +99,10 @@ def _bounds(comparison: Compare, left: tuple[str, str], right: tuple[str, str]) 
     """The least and the greatest left.ts - right.ts that the comparison admits, where it bounds them."""
     operator, subject, other = comparison.operator, comparison.left, comparison.right
     if isinstance(other, Absolute):
-        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-        operator, subject, other = mirrored.get(operator, operator), other, subject  # type: ignore[assignment]
+        operator, subject, other = mirrored(operator), other, subject
     if isinstance(subject, Absolute):
         inner, size = _difference(subject.operand, left, right), _difference(other, left, right)
-        if operator not in ("<", "<=", "=") or size.left or size.right or not _is_difference(inner):
+        if not (is_upper(operator) or operator == "=") or size.left or size.right or not _is_difference(inner):
             raise _UnrelatedError
         inner = inner if inner.left == 1 else -inner
         return _sum(-size.shift, -inner.shift), _sum(size.shift, -inner.shift)
@@ -110,12 +110,11 @@ def _bounds(comparison: Compare, left: tuple[str, str], right: tuple[str, str]) 
     if not _is_difference(difference):
         raise _UnrelatedError
     if difference.left == -1:
-        operator = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(operator, operator)  # type: ignore[assignment]
-        difference = -difference
+        operator, difference = mirrored(operator), -difference
     bound = -difference.shift
     if operator == "=":
         return bound, bound
-    return (bound, None) if operator in (">", ">=") else (None, bound) if operator in ("<", "<=") else (None, None)
+    return (bound if is_lower(operator) else None), (bound if is_upper(operator) else None)
 
 
 def _is_difference(term: _Difference) -> bool:

@@ -20,6 +20,7 @@ from decimal import Decimal
 from typing import Any
 from typing import Literal as Choice
 
+from operators.query.comparison_operators import ComparisonOperator, bounds_of, is_lower, is_upper, mirrored
 from operators.query.constant_arithmetic import computed, negative
 from operators.query.errors import PredicateError
 from operators.query.expressions import (
@@ -28,7 +29,6 @@ from operators.query.expressions import (
     Between,
     Column,
     Compare,
-    ComparisonOperator,
     Constant,
     Expression,
     Negate,
@@ -37,10 +37,6 @@ from operators.query.expressions import (
 LEFT, RIGHT = 0, 1
 
 ConstantValue = int | float | timedelta | Decimal
-
-MIRRORED: dict[ComparisonOperator, ComparisonOperator] = {
-    "<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=",
-}  # fmt: skip
 
 
 class NotAnIntervalError(PredicateError):
@@ -123,8 +119,8 @@ class Dimension:
     @property
     def is_bounded(self) -> bool:
         """Whether it bounds the other side's key from both sides: an equality or a band."""
-        operators = {one.operator for one in self.comparisons}
-        return not self.made and ("=" in operators or bool(operators & {"<", "<="} and operators & {">", ">="}))
+        bounds = {bound for one in self.comparisons if one.operator != "!=" for bound in bounds_of(one.operator)}
+        return not self.made and any(map(is_upper, bounds)) and any(map(is_lower, bounds))
 
     def __str__(self) -> str:
         if self.made:
@@ -200,18 +196,18 @@ class ComparisonReader:
         self, operator: ComparisonOperator, left: Expression, right: Expression, written: str
     ) -> list[Comparison]:
         if isinstance(right, Absolute):
-            operator, left, right = MIRRORED[operator], right, left
+            operator, left, right = mirrored(operator), right, left
         if isinstance(left, Absolute):
             return self.band(operator, left, right, written)
         subject, other = self.linear(left), self.linear(right)
         if _columns_in(subject) < _columns_in(other):
-            operator, subject, other = MIRRORED[operator], other, subject
+            operator, subject, other = mirrored(operator), other, subject
         match subject, other:
             case Chain(), Chain():
                 if subject.side == other.side:
                     raise self.twice(subject, other, written)
                 if subject.side == RIGHT:
-                    operator, subject, other = MIRRORED[operator], other, subject
+                    operator, subject, other = mirrored(operator), other, subject
                 return [Comparison(operator, subject, other, written)]
             case Combined(), Chain() | Combined():
                 chains = [subject.first, subject.second]
@@ -224,14 +220,14 @@ class ComparisonReader:
     def band(
         self, operator: ComparisonOperator, left: Absolute, right: Expression, written: str
     ) -> list[Comparison]:
-        if operator not in ("<", "<="):
+        if not is_upper(operator):
             raise NotAnIntervalError(f"`{written}`: its matches lie in two separate ranges")
         subject, bound = self.linear(left.operand), self.linear(right)
         if not isinstance(subject, Combined) or isinstance(bound, (Chain, Combined)):
             raise NotAnIntervalError(f"`{written}` is no band: write abs({self.roles[0]}.a - {self.roles[1]}.b) <= c")
         return [
             Comparison(operator, subject, bound, written),
-            Comparison(MIRRORED[operator], subject, negative(bound), written),
+            Comparison(mirrored(operator), subject, negative(bound), written),
         ]
 
     def linear(self, term: Expression) -> Chain | Combined | ConstantValue:

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Matches, frozen, kernel, order_of_bytes
-from operators.query.expressions import ComparisonOperator
+from operators.query.comparison_operators import COMPARE, ComparisonOperator
 from operators.query.predicate import LEFT, Chain, Dimension
 
 _LESS, _EQUAL, _GREATER = 1, 2, 4
 _PASSING: dict[ComparisonOperator, int] = {
-    "<": _LESS, "<=": _LESS | _EQUAL, ">": _GREATER, ">=": _GREATER | _EQUAL, "=": _EQUAL, "!=": _LESS | _GREATER,
-}  # fmt: skip
+    sign: _LESS * compare(0, 1) | _EQUAL * compare(0, 0) | _GREATER * compare(1, 0) for sign, compare in COMPARE.items()
+}
 
 
 class Texts(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from operators.query.comparison_operators import ComparisonOperator
 from operators.query.condition import normalise
 from operators.query.errors import PredicateError, QueryError
 from operators.query.expressions import (
@@ -18,7 +19,6 @@ from operators.query.expressions import (
     Call,
     Column,
     Compare,
-    ComparisonOperator,
     Constant,
     Expression,
     IsNull,

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.query.comparison_operators import COMPARE, ComparisonOperator, mirrored
 from operators.query.constant_arithmetic import float_constant
 from operators.query.errors import PredicateError
 from operators.query.expressions import (
@@ -30,7 +31,6 @@ from operators.query.expressions import (
     Call,
     Column,
     Compare,
-    ComparisonOperator,
     Constant,
     Expression,
     In,
@@ -43,7 +43,6 @@ from operators.values.checked_expressions import Identity, checked_types, column
 from operators.values.constant_types import TICKS, constant_fraction, exact_constant
 from operators.values.decimal_numbers import decimal_array, decimal_numbers
 from operators.values.exact_columns import (
-    COMPARE,
     INT64_MAX,
     INT64_MIN,
     ExactColumn,
@@ -57,7 +56,7 @@ from operators.values.truth import Truth, bools, truth_of, validity
 _FLOAT_ARITHMETIC: dict[ArithmeticOperator, Callable[[Any, Any], Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
 }  # fmt: skip
-_TEXT_COMPARE = {
+_ARROW_COMPARE: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
     "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal, "=": pc.equal, "!=": pc.not_equal,
 }  # fmt: skip
 
@@ -192,7 +191,7 @@ class _Evaluation:
             assert isinstance(other, _Floats)
             found = one.compare_with_floats(sign, other.values)
         elif isinstance(other, ExactColumn):
-            found = other.compare_with_floats(_TURNED[sign], one.values)
+            found = other.compare_with_floats(mirrored(sign), one.values)
         else:
             found = COMPARE[sign](one.values, other.values)
         known = both(one.valid, other.valid)
@@ -219,7 +218,7 @@ class _Evaluation:
             return None
         if isinstance(one, pa.Scalar) and isinstance(other, pa.Scalar):
             one = pa.repeat(one, self._rows)
-        return truth_of(_TEXT_COMPARE[sign](one, other))
+        return truth_of(_ARROW_COMPARE[sign](one, other))
 
     def _one_of(self, operand: Expression, values: tuple[Expression, ...]) -> Truth | None:
         """A column in a list of strings, bytes or integers, at once; None for other lists."""
@@ -340,8 +339,3 @@ class _Evaluation:
                 remedy += ' or "decimal128(38, 0)"'
             raise PredicateError(f"`{expression!r}` has a value beyond what {kind} holds; {remedy}")
         return numbers if decimal else numbers.astype(np.int64)
-
-
-_TURNED: dict[ComparisonOperator, ComparisonOperator] = {
-    "<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=",
-}  # fmt: skip

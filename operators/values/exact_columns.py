@@ -17,16 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from operators.query.expressions import ComparisonOperator
+from operators.query.comparison_operators import COMPARE, ComparisonOperator
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 Numbers = np.ndarray | int
-
-# On Python integers, and on NumPy arrays, which compare signed with unsigned and with any Python integer by value.
-COMPARE: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
