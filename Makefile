@@ -1,7 +1,10 @@
-# make demo   install into .venv and run the main job in this process
-# make test   install what tests need and run all checks: ruff, mypy, pytest
-# make bench  our join beside the alternatives; BENCH="spo-q1 --quick" chooses what
-# make venv   only create .venv and install; make clean removes what the others made, but not .venv
+# make demo         install into .venv and run the main job in this process
+# make test         install what tests need and run all checks: ruff, mypy, pytest
+# make docs         build the documentation site into site/; a broken link is an error
+# make bench        our join beside the alternatives; BENCH="spo-q1 --quick" chooses what
+# make system-deps  install the programs that tests need beyond Python: Java, Chromium, iproute2, redis-server
+# make venv         only create .venv and install
+# make clean        remove what the others made, except .venv
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,11 +17,11 @@ PYTEST ?=
 # The first Python on the path that is new enough; `make PYTHON=...` chooses another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
-# Twice quiet: warnings about package indexes that lack a package are of no use here; errors are still shown.
+# Twice quiet: hides warnings about package indexes that lack a package; errors are still shown.
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable
 DESCRIBED_BY := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: help demo test bench venv java-note clean
+.PHONY: help demo test docs bench system-deps venv java-note clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -33,6 +36,12 @@ test: $(VENV)/.installed-test java-note
 
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m benchmarks $(BENCH)
+
+docs: $(VENV)/.installed-docs
+	@$(BIN)/mkdocs build --strict
+
+system-deps:
+	@.ci/system-deps
 
 venv: $(VENV)/.installed
 
@@ -54,11 +63,15 @@ $(VENV)/.installed-test: $(DESCRIBED_BY) | $(BIN)/python
 	@$(INSTALL) '.[test]'
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: $(DESCRIBED_BY) | $(BIN)/python
+	@echo "installing interlace and what its documentation needs into $(VENV)"
+	@$(INSTALL) '.[docs]'
+	@touch $@ $(VENV)/.installed
+
 java-note:
 	@if [ -z "$${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then \
-		echo "No Java found: tests that need Spark are skipped, everything else runs. Spark needs Java 17 or newer;" \
-			"the README says how to get it."; fi
+		echo "No Java found: tests that need Spark are skipped. 'make system-deps' installs it."; fi
 
 clean:
-	@rm -rf build dist ./*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse $(VENV)/.installed*
+	@rm -rf build dist site ./*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse $(VENV)/.installed*
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -1,17 +1,21 @@
-"""What all tests share: one small Ray cluster, long runs behind a flag, and hypothesis without a stopwatch."""
+"""Shared by all tests: one small Ray cluster, long runs behind a flag, and rules for every run."""
 
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from tests import leftover_processes, skips_in_ci
+
 # The first example of a test may compile a kernel, and the machine may be busy: no test is judged by its time.
 settings.register_profile("interlace", deadline=None, print_blob=True)
 settings.load_profile("interlace")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     parser.addoption("--slow", action="store_true", help="also run long soaks and many more random examples")
+    pluginmanager.register(skips_in_ci)
+    pluginmanager.register(leftover_processes)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

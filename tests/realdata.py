@@ -2,7 +2,7 @@
 
 Each table has an `id` (row number in event-time order) and an event time `ts` that never goes
 backwards, except for the stocks, which keep the order in which they arrived. A machine without the
-folder skips the tests that read it; a folder whose data does not parse is an error, never a skip.
+folder skips the tests that read it (with CI=true they fail); data that does not parse is always an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TAXI_COLUMNS = [
 
 
 def realdata(name: str) -> Path:
-    """The path of one file; skips the running test where the whole folder is absent."""
+    """Return the path of one file; skips the running test if the whole folder is absent."""
     if not FOLDER.exists():
         pytest.skip("the recorded data sets are not beside this checkout")
     path = FOLDER / name
@@ -38,7 +38,7 @@ def _numbered(table: pa.Table) -> pa.Table:
 
 
 def _in_time_order(table: pa.Table, rows: int) -> pa.Table:
-    """Number the rows of a table sorted by `ts`; fails on anything but the documented contents."""
+    """Number the rows of a table sorted by `ts`; fails unless the table is as documented."""
     if table.num_rows != rows:
         raise ValueError(f"{table.num_rows} rows where {rows} are documented")
     times = table["ts"].cast(pa.int64()).combine_chunks()
@@ -99,9 +99,8 @@ def green_taxi() -> pa.Table:
 def stocks(which: str) -> pa.Table:
     """Orders or quotes ("orders", "quotes") by arrival: id, ts (event time), key, value, arrival.
 
-    The input for late rows: the files are in event-time order, and in order of arrival most rows come
-    after a later one, by up to 992 units of event time. The id numbers the rows as they arrive. 60,527
-    orders, 77,227 quotes.
+    The input for tests of late rows. Most rows arrive after a row with a later event time, by up to 992
+    units. The id numbers the rows as they arrive. 60,527 orders, 77,227 quotes.
     """
     table = pa.csv.read_csv(realdata(f"stock_{which}.csv"))
     table = table.take(pc.sort_indices(table, sort_keys=[("arrivalTime", "ascending")]))

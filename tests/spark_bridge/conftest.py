@@ -1,4 +1,7 @@
-"""One Spark for all tests that need one: started with the first of them, ended with the last."""
+"""One Spark session for the run: starts with the first test that needs it and ends with the last.
+
+Without Java these tests are skipped; with CI=true they fail (`tests/skips_in_ci.py`).
+"""
 
 from __future__ import annotations
 

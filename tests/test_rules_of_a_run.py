@@ -1,0 +1,99 @@
+"""The rules that `tests/conftest.py` adds to every run, tried on small test files in a pytest of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SKIPPING = """
+import pytest
+
+def test_for_want_of_a_program():
+    pytest.skip("no redis-server here")
+
+@pytest.fixture
+def java():
+    pytest.skip("no Java here")
+
+def test_for_want_of_java(java):
+    pass
+
+@pytest.mark.skipif(True, reason="no data here")
+def test_for_want_of_data():
+    pass
+
+@pytest.mark.slow
+def test_long():
+    raise AssertionError("runs only with --slow")
+
+@pytest.mark.xfail(strict=True)
+def test_expected_failure():
+    raise AssertionError
+
+def test_that_passes():
+    pass
+"""
+
+
+def run(directory: Path, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `program` as the only test file, with this project's conftest and settings."""
+    (directory / "test_program.py").write_text(program)
+    inherited = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-rA", *arguments]
+    return subprocess.run(
+        [*command, "-c", str(ROOT / "setup.cfg"), "--rootdir", str(directory), str(directory / "test_program.py")],
+        cwd=ROOT,
+        env={**inherited, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_what_is_missing_skips_tests_on_a_developers_machine(tmp_path: Path) -> None:
+    finished = run(tmp_path, SKIPPING)
+    assert "1 passed, 4 skipped, 1 xfailed" in finished.stdout
+    assert finished.returncode == 0
+
+
+def test_what_is_missing_fails_tests_in_ci(tmp_path: Path) -> None:
+    finished = run(tmp_path, SKIPPING, CI="true")
+    assert finished.returncode == 1
+    for reason in ("no redis-server here", "no Java here", "no data here"):
+        assert f"CI=true allows no skips. Skipped: {reason}" in finished.stdout
+    assert "1 passed, 1 skipped, 1 xfailed" in finished.stdout
+    assert "SKIPPED [1] " in finished.stdout
+    assert "a long run: --slow" in finished.stdout
+
+
+def test_a_file_that_skips_itself_fails_in_ci(tmp_path: Path) -> None:
+    program = "import pytest\npytest.importorskip('a_module_that_nobody_has')\ndef test_it(): pass"
+    assert run(tmp_path, program).returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    finished = run(tmp_path, program, CI="true")
+    assert finished.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+    assert "CI=true allows no skips" in finished.stdout
+
+
+LEAVING = """
+import subprocess, sys
+
+def test_that_forgets_a_grandchild():
+    forget = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep({seconds})'])"
+    subprocess.run([sys.executable, "-c", forget], check=True)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")
+@pytest.mark.parametrize(("seconds", "status"), [(1, 0), (20, 1)])
+def test_a_process_that_outlives_the_tests_fails_the_run(tmp_path: Path, seconds: int, status: int) -> None:
+    patience = "import tests.leftover_processes\ntests.leftover_processes.PATIENCE_SECONDS = 3\n"
+    finished = run(tmp_path, patience + LEAVING.replace("{seconds}", str(seconds)))
+    assert finished.returncode == status
+    assert ("processes that outlived the tests" in finished.stdout) == bool(status)
+    assert (f"time.sleep({seconds})" in finished.stdout.rpartition("outlived")[2]) == bool(status)
