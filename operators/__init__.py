@@ -6,6 +6,7 @@ May import: indexes, topology, and sqlglot for query text.
 The front door is here: join (describe and run), join_topology (how it becomes a graph), running_join, explanation. Then
 follow the data through the rooms, each of which imports only those before it:
 
+- protocol: the messages between router, elements and collector; the two sides
 - query:   what is asked: expressions, SQL, windows, kinds, the normal form of a condition
 - values:  what types mean: exact evaluation, keys, the intervals that rows ask for
 - intake:  the gate: many sources, one order; late and idle ones

@@ -16,6 +16,9 @@ from .engines.spo_join.description import SPOJoin as SPOJoin
 from .intake.scale_gate import ScaleGate as ScaleGate
 from .intake.waiting_run import SourceName as SourceName
 from .join import StreamJoin as StreamJoin
+from .protocol.element_rows import ElementRows as ElementRows
+from .protocol.limits import Limits as Limits
+from .protocol.sides import SIDES as SIDES
 from .query.errors import DurationError as DurationError
 from .query.errors import JoinError as JoinError
 from .query.errors import PredicateError as PredicateError
@@ -31,9 +34,6 @@ from .query.orderings import Ordering as Ordering
 from .query.windows import CountWindow as CountWindow
 from .query.windows import TimeWindow as TimeWindow
 from .query.windows import UnboundedWindow as UnboundedWindow
-from .routing.element_rows import SIDES as SIDES
-from .routing.element_rows import ElementRows as ElementRows
-from .routing.element_rows import Limits as Limits
 from .running_join import RunningJoin as RunningJoin
 
 __all__: list[str]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.condition import conjuncts
 from operators.query.errors import PredicateError
 from operators.query.predicate import ComparisonReader, Predicate
-from operators.routing.element_rows import LEFT, RIGHT, SIDES
 from operators.routing.pair_check import PairCheck
 from operators.routing.payload_plan import PayloadPlan
 from operators.state_estimates import row_bytes, rows_in_words

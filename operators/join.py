@@ -16,6 +16,7 @@ from operators.intake.event_time_settings import bounds_of, check_stream_names, 
 from operators.intake.gate import DEFAULT_STEP_ROWS
 from operators.join_arguments import check_event_time, check_inputs, check_launch, check_roles, check_windows
 from operators.join_topology import join_topology
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.condition import Condition, by_side, normalise
 from operators.query.durations import Duration
 from operators.query.errors import JoinError, PredicateError
@@ -23,7 +24,7 @@ from operators.query.expressions import And, Expression
 from operators.query.interval_join import interval_windows
 from operators.query.kinds import Kind, kind_of
 from operators.query.orderings import Ordering, ordering_of
-from operators.query.predicate import LAST_OF_EACH_KEY, LEFT, RIGHT, Predicate
+from operators.query.predicate import LAST_OF_EACH_KEY, Predicate
 from operators.query.windows import Window
 from operators.routing.step_rows import is_per_key
 from operators.running_join import RunningJoin, conformed

@@ -11,14 +11,14 @@ from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.intake.event_time_settings import RESULTS, BoundCheck, bounds_of, idle_seconds
 from operators.intake.gate import Gate
 from operators.intake.late_rows import LATE, LATE_STREAM
+from operators.protocol.answers import answer_streams
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.condition import columns_in
 from operators.query.durations import Duration
 from operators.query.kinds import Kind
 from operators.query.orderings import ordering_of
-from operators.query.predicate import LEFT, RIGHT
 from operators.results.collector import Collector
 from operators.routing.branch_builder import BranchBuilder
-from operators.routing.element_rows import SIDES, answer_streams
 from operators.routing.pair_check import PairCheck
 from operators.routing.payload_plan import PayloadPlan
 from operators.routing.router import JoinSide, Router

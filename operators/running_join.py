@@ -10,8 +10,8 @@ import pyarrow as pa
 from operators.bounds.condition_types import check_condition
 from operators.explanation import Explanation, explain
 from operators.intake.late_rows import LATE, Reason, late_schema
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.errors import PredicateError, WindowError
-from operators.query.predicate import LEFT, RIGHT
 from operators.routing.liveness import liveness
 from topology import Endpoint, InputGuard, Metrics, RunningTopology, SchemaError, log
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.condition import Condition
 from operators.query.errors import PredicateError
-from operators.query.predicate import LEFT, RIGHT
 from operators.values.key_types import key_type
 from operators.values.selection import Selection
 from topology import SchemaError

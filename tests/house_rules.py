@@ -28,7 +28,7 @@ ENGINES = ("spo_join", "pan_join", "split_join", "handshake_join", "scale_join",
 ROOMS = {
     "topology": ("graph", "tasks", "entry", "handle", "flight", "local", "on_ray"),
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),
-    "operators": ("query", "sql", "values", "bounds", "intake", "routing", "results", "engines"),
+    "operators": ("protocol", "query", "sql", "values", "bounds", "intake", "routing", "results", "engines"),
     "operators/engines": ("shared", *ENGINES),
 }
 """The rooms of each package. A room imports only earlier ones; files beside the rooms may import all of them."""

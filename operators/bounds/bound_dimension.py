@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from indexes import Interval, Keys
 from operators.bounds.dimension_keys import is_settled_by_keys, keys_of
-from operators.query.predicate import RIGHT, Dimension
+from operators.protocol.sides import RIGHT
+from operators.query.predicate import Dimension
 from operators.values.key_types import KeyType
 
 

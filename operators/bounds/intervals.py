@@ -30,10 +30,9 @@ from operators.bounds.integer_bounds import (
 )
 from operators.bounds.lead_bounds import bind_leads
 from operators.bounds.value_types import Types, check_types, exact_value, has_decimals, is_float, linear
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.comparison_operators import Order, bounds_of, mirrored, rounds_up
 from operators.query.predicate import (
-    LEFT,
-    RIGHT,
     Chain,
     Combined,
     Comparison,

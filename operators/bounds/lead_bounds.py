@@ -15,9 +15,10 @@ from indexes import Interval, Keys
 from operators.bounds.bound_dimension import BoundDimension
 from operators.bounds.integer_bounds import INT64_MAX, INT64_MIN
 from operators.bounds.value_types import Types, linear
+from operators.protocol.sides import LEFT
 from operators.query.comparison_operators import Order, bounds_of, is_upper, mirrored
 from operators.query.errors import PredicateError
-from operators.query.predicate import LEFT, Chain, Comparison, Dimension
+from operators.query.predicate import Chain, Comparison, Dimension
 from operators.values.families import TEXTS
 from operators.values.key_types import KeyType, plain_type
 

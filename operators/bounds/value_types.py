@@ -13,10 +13,10 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
+from operators.protocol.sides import LEFT
 from operators.query.constant_arithmetic import exact_number
 from operators.query.errors import PredicateError
 from operators.query.predicate import (
-    LEFT,
     Chain,
     Combined,
     Comparison,

@@ -24,6 +24,7 @@ from datetime import timedelta
 from decimal import Decimal
 from functools import reduce
 
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.comparison_operators import is_lower, mirrored, negated
 from operators.query.constant_arithmetic import negative
 from operators.query.errors import PredicateError
@@ -46,8 +47,6 @@ from operators.query.expressions import (
 )
 from operators.query.predicate import (
     ALL_ROWS,
-    LEFT,
-    RIGHT,
     Comparison,
     ComparisonReader,
     NotAnIntervalError,

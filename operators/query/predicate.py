@@ -20,6 +20,7 @@ from decimal import Decimal
 from typing import Any
 from typing import Literal as Choice
 
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.comparison_operators import ComparisonOperator, bounds_of, is_lower, is_upper, mirrored
 from operators.query.constant_arithmetic import computed, negative
 from operators.query.errors import PredicateError
@@ -33,8 +34,6 @@ from operators.query.expressions import (
     Expression,
     Negate,
 )
-
-LEFT, RIGHT = 0, 1
 
 ConstantValue = int | float | timedelta | Decimal
 

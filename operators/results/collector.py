@@ -17,6 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from operators.intake.gate import SEQ
+from operators.protocol.answers import counts_of, matches_of
+from operators.protocol.columns import values_of
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.kinds import Kind
 from operators.query.orderings import Ordering, is_aligned, open_until
 from operators.results.pair_filter import PairFilter, bind_filter
@@ -24,7 +28,6 @@ from operators.results.probe_rows import ProbeRows, ProbeStep
 from operators.results.result_kinds import ExpiredRows, Results, result_maker
 from operators.results.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
 from operators.results.result_rows import ResultRows
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, Limits, counts_of, matches_of, values_of
 from operators.routing.pair_check import PairCheck
 from operators.routing.payload_plan import EXPIRED, HIDDEN
 from operators.values.selection import Selection

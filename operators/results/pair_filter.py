@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from indexes import Matches
 from operators.bounds.dimension_keys import is_settled_by_keys
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.condition import conjunction
 from operators.query.expressions import Column, Expression
-from operators.query.predicate import LEFT, RIGHT, Predicate
+from operators.query.predicate import Predicate
 from operators.results.faithful_hashes import FaithfulHashes
 from operators.results.result_order import Answer, pairs_of
 from operators.results.text_settling import Texts, TextSettling

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from operators.routing.element_rows import Int64
+from operators.protocol.columns import Int64
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes import Matches
+from operators.protocol.columns import Int64
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.kinds import Kind
 from operators.results.probe_rows import TakenRows
 from operators.results.result_order import pair_up
 from operators.results.unmatched import Bool, MatchedRows
-from operators.routing.element_rows import LEFT, RIGHT, Int64
 from operators.routing.growing_array import GrowingArray
 
 NOBODY = -1

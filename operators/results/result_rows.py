@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from operators.protocol.columns import Int64
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.expressions import Column, Expression
 from operators.query.kinds import Kind
 from operators.results.absent_side import evaluate_beside_nothing
 from operators.results.payload_store import PayloadStore
 from operators.results.result_kinds import Results
 from operators.results.text_settling import Texts
-from operators.routing.element_rows import LEFT, RIGHT, Int64
 from operators.values.evaluation import evaluate
 from operators.values.selection import Selection
 

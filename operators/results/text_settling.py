@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Matches, frozen, kernel, order_of_bytes
+from operators.protocol.sides import LEFT
 from operators.query.comparison_operators import COMPARE, ComparisonOperator
-from operators.query.predicate import LEFT, Chain, Dimension
+from operators.query.predicate import Chain, Dimension
 
 _LESS, _EQUAL, _GREATER = 1, 2, 4
 _PASSING: dict[ComparisonOperator, int] = {

@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indexes import Interval, Keys
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.windows import CountWindow, Window
-from operators.routing.element_rows import LEFT, RIGHT
 from operators.routing.growing_array import GrowingArray
 from operators.routing.key_chains import EXPIRED, NONE, KeyTable, make_table, number_rows
 from operators.routing.key_dictionary import ByteDictionary, WordDictionary

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.intake.gate import SEQ
+from operators.protocol.columns import Int64
 from operators.query.expressions import Expression
 from operators.query.kinds import Kind
-from operators.routing.element_rows import Int64
 from operators.routing.pair_check import PairCheck
 from operators.values.evaluation import evaluate
 from operators.values.selection import Selection

@@ -21,9 +21,13 @@ import numpy as np
 import pyarrow as pa
 
 from operators.intake.gate import SEQ
+from operators.protocol.columns import values_of
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.merge_order import Merge
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.predicate import Predicate
 from operators.query.windows import Window
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits, Merge, values_of
 from operators.routing.key_ordinals import KeyedRows, KeyOrdinals
 from operators.routing.merge_policy import MergePolicy, MergeSchedule
 from operators.routing.payload_plan import PayloadPlan

@@ -13,8 +13,8 @@ from indexes import Interval, Keys
 from operators.bounds.bound_dimension import BoundDimension
 from operators.bounds.dimension_keys import keys_of
 from operators.bounds.intervals import bind
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.predicate import Dimension, Predicate
-from operators.routing.element_rows import LEFT, RIGHT
 from operators.routing.key_ordinals import KeyedRows
 from operators.routing.step_rows import StepRows
 from operators.values.evaluation import evaluate

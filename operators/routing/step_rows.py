@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from indexes import Live
 from operators.intake.gate import SEQ, TIME
+from operators.protocol.columns import Int64, values_of
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.windows import CountWindow, Window
-from operators.routing.element_rows import LEFT, RIGHT, Int64, values_of
 from operators.routing.key_ordinals import KeyedRows
 from operators.routing.liveness import Liveness, Times, liveness
 from topology import Batch, event_times

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.condition import conjunction, sides_of
 from operators.query.errors import QueryError
 from operators.query.expressions import Column, Constant, Expression, IsNull
 from operators.query.kinds import Kind
-from operators.query.predicate import LEFT, RIGHT
 from operators.query.select_items import Item
 from operators.query.windows import Window
 from operators.sql.expressions import ConditionReader, Functions

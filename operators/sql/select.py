@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from operators.protocol.sides import RIGHT
 from operators.query.condition import sides_of
 from operators.query.errors import QueryError
 from operators.query.expressions import Column, Expression
 from operators.query.kinds import Kind
-from operators.query.predicate import RIGHT
 from operators.query.select_items import MATCHES, ComputedItem, CountItem, Item, SelectItem
 from operators.sql.text import error_at, match_name, qualifier_of
 

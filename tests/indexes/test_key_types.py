@@ -19,9 +19,9 @@ from indexes import Interval, Keys, Live, WindowIndex
 from indexes.kernels.long_keys import LongInterval, LongKeys
 from indexes.one_key.long_key_index import LongKeyIndex
 from operators.bounds.intervals import bind
+from operators.protocol.sides import RIGHT
 from operators.query.condition import normalise
 from operators.query.expressions import stream
-from operators.query.predicate import RIGHT
 from operators.values.key_types import to_keys
 from tests.indexes.every_index import NAMES, tiny_indexes
 from tests.indexes.generated import seeds

@@ -32,17 +32,11 @@ from indexes import Keys, Live, Matches
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.split_join.join_core import Region, index_note
-from operators.routing.element_rows import (
-    LEFT,
-    NO_ROWS,
-    RIGHT,
-    SIDES,
-    ElementRows,
-    Int64,
-    Limits,
-    answer_streams,
-    values_of,
-)
+from operators.protocol.answers import answer_streams
+from operators.protocol.columns import NO_ROWS, Int64, values_of
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, PassOn, Punctuation, Task, TaskContext
 
 

@@ -14,8 +14,8 @@ from operators.engines.handshake_join.chain_core import FlowLink, HandshakeCore
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.split_join.join_core import check_core_settings
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.errors import JoinError
-from operators.routing.element_rows import LEFT, RIGHT, SIDES
 from topology import TopologyBuilder
 
 

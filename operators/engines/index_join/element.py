@@ -17,7 +17,11 @@ from operators.engines.index_join.key_share import KeyShare
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.steps import MOST_MATCHES, Step, answer_counts
 from operators.engines.shared.work_queue import TaskQueue, work_through
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, ElementRows, Int64, Limits, answer_streams, matches_batch
+from operators.protocol.answers import answer_streams, matches_batch
+from operators.protocol.columns import Int64
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 

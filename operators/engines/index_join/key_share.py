@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from indexes import Interval, Keys
+from operators.protocol.element_rows import ElementRows
 from operators.query.predicate import Predicate
-from operators.routing.element_rows import ElementRows
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 

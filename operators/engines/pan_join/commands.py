@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from indexes import Interval, Keys, Live
-from operators.routing.element_rows import NO_ROWS, ElementRows, values_of
+from operators.protocol.columns import NO_ROWS, values_of
+from operators.protocol.element_rows import ElementRows
 from topology import Batch
 
 COMMANDS = ("create", "insert", "probe", "expire")

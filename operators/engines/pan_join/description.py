@@ -17,9 +17,9 @@ from operators.engines.pan_join.subwindow import key_dimension
 from operators.engines.pan_join.worker import PanWorker, SubwindowSetting
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import ROWS_OF_A_TIME_WINDOW, asked_of
+from operators.protocol.sides import SIDES
 from operators.query.errors import JoinError
 from operators.query.windows import Window
-from operators.routing.element_rows import SIDES
 from topology import TopologyBuilder
 
 SUBWINDOWS = 4

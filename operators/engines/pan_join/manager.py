@@ -17,7 +17,9 @@ import pyarrow as pa
 from indexes import Interval, Keys, Live
 from operators.engines.pan_join.commands import COMMANDS, Create, Expire, Insert, Probe
 from operators.engines.shared.steps import Step, StepTask
-from operators.routing.element_rows import LEFT, RIGHT, ElementRows, Limits
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT
 from topology import Barrier, Bolt, Emit, Punctuation, Task, TaskContext
 
 MOST_ROOM = (1 << 31) - 1

@@ -16,7 +16,9 @@ from operators.engines.pan_join.commands import Probe
 from operators.engines.pan_join.records import RecordColumn, expand_records
 from operators.engines.pan_join.worker import HeldSubwindows, SubwindowSetting
 from operators.engines.shared.steps import Answering, Step
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 

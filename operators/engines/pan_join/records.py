@@ -29,7 +29,8 @@ from indexes import (
 )
 from operators.engines.pan_join.commands import Status
 from operators.engines.pan_join.subwindow import Subwindow
-from operators.routing.element_rows import SIDES, ElementRows
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.sides import SIDES
 from topology import Batch
 
 MAIN, BUFFER = 0, 1

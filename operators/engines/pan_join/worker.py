@@ -17,7 +17,9 @@ from operators.engines.pan_join.records import find_records
 from operators.engines.pan_join.structures import SubwindowStructure
 from operators.engines.pan_join.subwindow import Subwindow, probe_subwindows
 from operators.engines.shared.steps import Answering, Step
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, ElementRows, Limits
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 

@@ -16,7 +16,10 @@ from indexes import Live, Matches, NestedLoop
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.shared.window_share import WindowShare
-from operators.routing.element_rows import LEFT, RIGHT, ElementRows, Int64, answer_streams
+from operators.protocol.answers import answer_streams
+from operators.protocol.columns import Int64
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.sides import LEFT, RIGHT
 from topology import Bolt, Emit, Task, TaskContext
 
 

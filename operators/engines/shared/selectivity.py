@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexes import Interval, Keys
-from operators.routing.element_rows import LEFT, RIGHT, ElementRows
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.sides import LEFT, RIGHT
 
 SAMPLED_KEYS, SAMPLED_PROBES = 1024, 256
 """Enough pairs to see a share of one in 100,000."""

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from indexes import Matches
-from operators.routing.element_rows import LEFT, RIGHT, ElementRows, Int64, Limits, counts_batch, matches_batch
+from operators.protocol.answers import counts_batch, matches_batch
+from operators.protocol.columns import Int64
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT
 from topology import Batch, Emit, Origin, Punctuation, Task
 
 MOST_MATCHES = 1 << 22

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.engines.shared.steps import Step, StepTask
-from operators.routing.element_rows import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 T = TypeVar("T")

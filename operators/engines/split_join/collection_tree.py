@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from indexes import Matches, order_rows
 from operators.engines.split_join.distribution_tree import node_name, parent, tree_levels
+from operators.protocol.answers import answer_streams, matches_batch, matches_of
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.orderings import Ordering, is_aligned, open_until
 from operators.results.result_order import Answer, WaitingAnswers, merge_answers
-from operators.routing.element_rows import LEFT, RIGHT, answer_streams, matches_batch, matches_of
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext, TopologyBuilder
 
 STREAMS = tuple(answer_streams(counts=False))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from operators.engines.shared.engine import ROUTER
-from operators.routing.element_rows import SIDES
+from operators.protocol.sides import SIDES
 from topology import Bolt, PassOn, Task, TaskContext, TopologyBuilder
 
 STREAMS = ("limits", *(f"probes.{side}" for side in SIDES))

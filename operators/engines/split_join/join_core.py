@@ -16,8 +16,11 @@ from indexes import CATALOGUE, Interval, Keys, Live, Matches, NestedLoop, Window
 from operators.engines.shared.index_setting import AUTO, IndexSetting
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.shared.window_share import WindowShare
+from operators.protocol.answers import answer_streams
+from operators.protocol.columns import Int64
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.errors import JoinError
-from operators.routing.element_rows import LEFT, RIGHT, ElementRows, Int64, answer_streams
 from topology import Bolt, Emit, Task, TaskContext
 
 

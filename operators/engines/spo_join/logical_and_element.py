@@ -22,7 +22,10 @@ from indexes import Live, Matches, PermutationOffsetJoin, Ranges, SortedRun
 from operators.engines.shared.steps import Answering, Step
 from operators.engines.spo_join.hash_intersection import hash_intersection
 from operators.engines.spo_join.predicate_element import LIVE
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, ElementRows, Int64, Limits, values_of
+from operators.protocol.columns import Int64, values_of
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 Intersection = Literal["permutation", "hash set"]

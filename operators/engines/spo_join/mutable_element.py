@@ -20,7 +20,11 @@ from indexes import Choice, Live, Matches, TieredRuns
 from operators.engines.shared.selectivity import SelectivePairs
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.spo_join.segments import run_batch
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, ElementRows, Int64, Merge, answer_streams
+from operators.protocol.answers import answer_streams
+from operators.protocol.columns import Int64
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.merge_order import Merge
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 CHOICE = Choice("TieredRuns", "it is sorted runs already, so what is merged into the immutable part need not be sorted")

@@ -26,7 +26,12 @@ from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.shared.work_queue import work_through
 from operators.engines.spo_join.index_segment import IndexSegment, probe_segments
 from operators.engines.spo_join.segments import runs_of, segment_of
-from operators.routing.element_rows import LEFT, RIGHT, ElementRows, Int64, Limits, Merge, answer_streams
+from operators.protocol.answers import answer_streams
+from operators.protocol.columns import Int64
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.merge_order import Merge
+from operators.protocol.sides import LEFT, RIGHT
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 Immutable = Literal["po-join", "css-tree", "chained"]

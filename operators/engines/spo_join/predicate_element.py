@@ -20,7 +20,8 @@ import pyarrow as pa
 from indexes import TieredRuns
 from operators.engines.shared.steps import Step, StepTask
 from operators.engines.spo_join.segments import run_batch
-from operators.routing.element_rows import LEFT, RIGHT, SIDES, Merge
+from operators.protocol.merge_order import Merge
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext, stable_hash
 
 LIVE = -1

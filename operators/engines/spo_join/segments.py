@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from indexes import Permutation, PermutationOffsetJoin, SortedRun
 from operators.engines.shared.selectivity import Pair
-from operators.routing.element_rows import Merge, values_of
+from operators.protocol.columns import values_of
+from operators.protocol.merge_order import Merge
 from topology import Batch
 
 

@@ -19,10 +19,11 @@ from operators.engines.shared.engine import Engine
 from operators.engines.split_join.collection_tree import Merger
 from operators.engines.split_join.description import SplitJoin
 from operators.intake.gate import SEQ
+from operators.protocol.answers import matches_batch
+from operators.protocol.limits import Limits
 from operators.query.orderings import EveryK, Ordering, open_until, ordering_of
 from operators.results.collector import Collector, CollectorTask
 from operators.results.result_order import Answer, merge_answers
-from operators.routing.element_rows import Limits, matches_batch
 from operators.values.selection import Selection
 from tests.operators.seeded_run import run_seeded
 from tests.operators.test_join import inputs_of, join_of

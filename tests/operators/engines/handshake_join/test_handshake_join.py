@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from operators import CountWindow, JoinError, SPOJoin, StreamJoin, TimeWindow
 from operators.engines.handshake_join.chain_core import FlowLink, MovingFlow
 from operators.engines.handshake_join.description import HandshakeJoin
-from operators.routing.element_rows import Limits
+from operators.protocol.limits import Limits
 from tests.operators.engines.split_join.test_split_join import readings
 from tests.operators.seeded_run import check_schedule
 from tests.operators.test_join import check, join_of

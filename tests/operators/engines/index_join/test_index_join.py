@@ -111,7 +111,7 @@ def test_a_row_with_very_many_matches_is_answered_in_pieces(threads: int, monkey
 
 
 def noting(held: list[int]) -> Any:
-    from operators.routing.element_rows import matches_batch
+    from operators.protocol.answers import matches_batch
 
     def note(side: int, first: int, matches: Matches) -> Batch:
         held.append(len(matches.positions))

@@ -14,7 +14,9 @@ from indexes import Interval, Keys, Live
 from operators.engines.pan_join import manager as pan_manager
 from operators.engines.pan_join.commands import Create, Expire, Insert, Probe
 from operators.engines.pan_join.manager import PanManager, PanManagerTask, SubwindowChain, joined
-from operators.routing.element_rows import SIDES, ElementRows, Limits
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import SIDES
 from topology import Batch, Emit, Origin, Punctuation
 
 ROUTER = Origin("router", 0, 0)

@@ -11,7 +11,9 @@ from operators.engines.pan_join.mirror import PanMirror, PanMirrorTask
 from operators.engines.pan_join.records import RecordColumn
 from operators.engines.pan_join.structures import STRUCTURES, BISortSubwindows
 from operators.engines.pan_join.worker import PanWorker, PanWorkerTask, SubwindowSetting
-from operators.routing.element_rows import RIGHT, ElementRows, matches_of
+from operators.protocol.answers import matches_of
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.sides import RIGHT
 from topology import Batch, Emit, Origin, Punctuation, Task
 
 MANAGER, WORKER = Origin("manager", 0, 0), Origin("worker", 0, 1)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from indexes import Interval, Keys, Live, PermutationOffsetJoin, SortedRun
 from operators import CountWindow, SPOJoin, StreamJoin
 from operators.engines.shared.selectivity import SelectivePairs, shares_of
-from operators.routing.element_rows import ElementRows
+from operators.protocol.element_rows import ElementRows
 from topology import LocalRuntime
 
 

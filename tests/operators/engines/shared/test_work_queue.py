@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from indexes import Interval, Keys, Live
 from operators.engines.shared.work_queue import TaskQueue, WorkQueue, WorkQueueTask, work_through
-from operators.routing.element_rows import SIDES, ElementRows, Limits
+from operators.protocol.element_rows import ElementRows
+from operators.protocol.limits import Limits
+from operators.protocol.sides import SIDES
 from topology import Batch, Emit, Origin, Punctuation
 
 ROUTER = Origin("router", 0, 0)
