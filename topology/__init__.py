@@ -4,8 +4,8 @@ In flows: rows from outside, as Arrow record batches, through an `Input` or a us
 Out flows: rows that reach a `Sink`, read from the handle that `launch` returns.
 May import: numpy, numba, pyarrow; ray only in files named for Ray. Knows nothing of joins, Spark or indexes.
 
-Read in this order: messages, components, groupings, builder, graph, task_loop, inbox, input_guard, ingest, running,
-local_runtime, flight_door, ray_runtime.
+Read in this order: graph/messages, components, groupings, builder, graph; tasks/inbox, task_loop; entry/input_guard,
+source_ledger, staging, ingest; handle/running; local/runtime; flight/server; on_ray/running.
 """
 
 import lazy_loader

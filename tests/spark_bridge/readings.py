@@ -61,4 +61,3 @@ def plain(table: pa.Table) -> list[tuple[object, ...]]:
 
 def multiset(table: pa.Table) -> Counter[tuple[object, ...]]:
     return Counter(plain(table))
-

@@ -35,9 +35,15 @@ from topology import (
 )
 
 
-def staging(running: RunningTopology, stream: str = "R") -> Any:
+def ingest(running: RunningTopology) -> Any:
     inner: Any = running._running if isinstance(running, RunningJoin) else running
-    return inner._ingest.staging(stream)
+    return inner._ingest
+
+
+def staged_attempts(running: RunningTopology) -> list[tuple[str, str]]:
+    """The attempts at sources of R whose rows wait for a commit."""
+    attempts: list[tuple[str, str]] = ingest(running)._streams["R"].staging.attempts
+    return attempts
 
 
 def rows_of(running: RunningTopology) -> list[tuple[object, ...]]:
@@ -98,16 +104,16 @@ def test_retried_tasks_leave_no_trace(
     df = readings(spark, 600, 3, seed=7)
     with numbers_to_sink() as running:
         staged: list[tuple[str, str, int]] = []
-        area, stage = staging(running), staging(running).stage
+        entry, stage = ingest(running), ingest(running).stage
 
-        def noted(source: str, attempt: str, rows: pa.RecordBatch) -> None:
+        def noted(stream: str, source: str, attempt: str, rows: pa.RecordBatch) -> None:
             staged.append((source, attempt, rows.num_rows))
-            stage(source, attempt, rows)
+            stage(stream, source, attempt, rows)
 
-        area.stage = noted
+        entry.stage = noted
         fed = feed(df, running, progress=False)
         got = rows_of(running)
-        assert area.staged_rows == 0
+        assert staged_attempts(running) == []
     attempts = {attempt for source, attempt, _ in staged if source == fed.sources[1]}
     lost = sum(rows for _, _, rows in staged) - 600
     assert len(attempts) >= 2, "the first attempt was to stage something before it failed"
@@ -133,9 +139,7 @@ def test_unsorted_partitions_are_put_in_order_and_what_is_late_comes_back_as_a_d
     disordered = replace(join(), out_of_order=bound)
     r, s = readings(spark, 400, 3, seed=11), readings(spark, 300, 2, seed=12)
     with disordered.launch(LocalRuntime()) as running:
-        fed = [
-            feed(df, running, stream=stream, presorted=True, progress=False) for stream, df in (("R", r), ("S", s))
-        ]
+        fed = [feed(df, running, stream=stream, presorted=True, progress=False) for stream, df in (("R", r), ("S", s))]
         got = results_dataframe(running, spark).toArrow()
         late = results_dataframe(running, spark, "late").toArrow()
     given = {
@@ -233,7 +237,7 @@ def test_rows_said_to_be_sorted_but_are_not_are_refused_and_nothing_is_fed(spark
     with numbers_to_sink() as running:
         with pytest.raises(OutOfOrderError, match="goes backwards"):
             feed(df, running, presorted=True, progress=False)
-        assert staging(running).staged_rows == 0
+        assert staged_attempts(running) == []
         feed(df.sortWithinPartitions("ts"), running, presorted=True, progress=False)
         assert sorted(rows_of(running)) == sorted(plain(df.toArrow()))
 
@@ -243,7 +247,7 @@ def test_a_failed_job_feeds_nothing_and_leaves_the_topology_usable(spark: SparkS
     with numbers_to_sink() as running:
         with pytest.raises(PySparkException, match="the user's own code failed"):
             feed(df.mapInArrow(faulty_tasks.fails_in_the_third_partition, df.schema), running, progress=False)
-        assert staging(running).staged_rows == 0
+        assert staged_attempts(running) == []
         feed(df, running, progress=False)
         assert len(rows_of(running)) == 300
 
@@ -251,17 +255,16 @@ def test_a_failed_job_feeds_nothing_and_leaves_the_topology_usable(spark: SparkS
 def test_interrupting_cancels_the_job_and_leaves_the_topology_usable(spark: SparkSession) -> None:
     slow = readings(spark, 40_000, 2, seed=21).mapInArrow(faulty_tasks.stalls_at_the_end, SCHEMA)
     with numbers_to_sink(event_time=None) as running:
-        area = staging(running)
 
         def interrupt() -> None:
-            while not area.staged_rows:
+            while not staged_attempts(running):
                 time.sleep(0.05)
             os.kill(os.getpid(), signal.SIGINT)
 
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
             feed(slow, running, progress=False)
-        assert area.staged_rows == 0
+        assert staged_attempts(running) == []
         df = readings(spark, 100, 2, seed=22)
         feed(df, running, progress=False)
         assert len(rows_of(running)) == 100

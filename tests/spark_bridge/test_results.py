@@ -148,8 +148,6 @@ def test_types_that_spark_lacks_become_types_that_hold_them() -> None:
     )
     ready = spark_ready(given)
     assert ready.types == [pa.decimal128(20, 0), pa.string(), pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.null()]
-    assert spark_schema(ready).simpleString() == (
-        "struct<u:decimal(20,0),d:string,t:timestamp,n:timestamp_ntz,x:void>"
-    )
+    assert spark_schema(ready).simpleString() == ("struct<u:decimal(20,0),d:string,t:timestamp,n:timestamp_ntz,x:void>")
     with pytest.raises(SchemaError, match="result column 'i' is month_day_nano_interval"):
         spark_schema(pa.schema([("i", pa.month_day_nano_interval())]))

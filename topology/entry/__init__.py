@@ -1,4 +1,4 @@
-"""entry: where rows enter: the guard that checks and numbers them, staging, and the watch for idle sources.
+"""entry: where rows from outside enter: they are checked, counted per source, staged if asked, and queued.
 
-In: Record batches of physical sources. Out: Numbered batches and watermarks for input tasks. Imports graph and tasks.
+In: record batches of physical sources. Out: numbered batches and watermarks for input tasks. Imports graph and tasks.
 """

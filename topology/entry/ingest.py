@@ -1,44 +1,54 @@
-"""The door of a topology: what comes from outside is checked by the stream's guard, then put on its queue.
+"""Where rows from outside enter a topology: checked and counted by the stream's ledger, then put on its queue.
 
-The door also has the clock by which sources are idle: the tasks behind it have none.
+Calls go one way: `Ingest` calls the ledger, the staging area, the idle watch and the queue; none of them calls back.
+The clock that decides which sources are idle is here too, because tasks have no clock.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from topology.entry.idle_watch import EntryClock, IdleWatch
-from topology.entry.input_guard import InputGuard
+from topology.entry.source_ledger import SourceLedger
 from topology.entry.staging import Staging
 from topology.graph.components import DEFAULT_STREAM, Input
 from topology.graph.errors import StoppedError
-from topology.graph.messages import End, Idle, Message, Time, Watermark
+from topology.graph.messages import Batch, End, Idle, Message, Watermark
 
 JOIN_SECONDS = 10.0
 LOOK_UP_SECONDS = 0.5
-"""How often the door looks for idle sources, at least while there are any to watch."""
+"""The longest pause between two looks for idle sources."""
 
 
 @dataclass
 class _Stream:
-    """`order` is held while rows wait for room, so that batches enter in the order in which they were numbered."""
+    """One stream and its two locks; the ledger's own lock may be taken while holding either, not the reverse.
 
-    guard: InputGuard
+    order:  held while rows wait for room, so that batches enter in the order in which they were numbered.
+    staged: held around changes of `staging` and `pump`, and while the ledger's attempts and the staged rows differ.
+    pump:   the thread that delivers committed rows; None when none are left.
+    ends_when_drained: the stream is finished, and the pump ends it after the last committed rows.
+    """
+
+    ledger: SourceLedger
     put: Callable[[Message], object]
     staging: Staging
-    order: threading.Lock
+    order: threading.Lock = field(default_factory=threading.Lock)
+    staged: threading.Lock = field(default_factory=threading.Lock)
+    pump: threading.Thread | None = None
+    ends_when_drained: bool = False
 
 
 class Ingest:
-    """The inputs of one topology (or of one input task), each with its guard and the queue behind it.
+    """The inputs of one topology (or of one input task), each with its ledger, its staging area and its queue.
 
-    Only `send` and `finish` wait for room. The others return at once even while the topology takes nothing, so that
-    writers can stage and commit everything before anyone begins to read results.
+    Only `send` and `finish` wait for room. The other methods return at once even while the topology takes nothing, so
+    that writers can stage and commit everything before anyone begins to read results.
     """
 
     def __init__(self, spill_directory: str | None = None, clock: EntryClock | None = None) -> None:
@@ -50,17 +60,8 @@ class Ingest:
         self._closed = threading.Event()
 
     def add(self, stream: str, description: Input, put: Callable[[Message], object]) -> None:
-        """Open the door for a stream; `put` takes a message into the topology and waits for room, if it is a batch."""
-        guard = InputGuard(stream, description)
-        staging = Staging(
-            stream,
-            check=guard.stage,
-            claim=partial(self._claim, stream),
-            deliver=partial(self._deliver, stream, committed=True),
-            complete=partial(self._end, stream, committed=True),
-            spill_directory=self._spill_directory,
-        )
-        self._streams[stream] = _Stream(guard, put, staging, threading.Lock())
+        """Open the entry of a stream; `put` queues a message for the topology, and waits for room if it is a batch."""
+        self._streams[stream] = _Stream(SourceLedger(stream, description), put, Staging(self._spill_directory))
         if description.idle_after is not None:
             self._watch.watch(stream, description.idle_after)
             if self._watcher is None:
@@ -70,57 +71,91 @@ class Ingest:
     def open(self, stream: str, source: str) -> None:
         """Announce a source, so that the gate waits for it; harmless when repeated."""
         target = self._streams[stream]
-        with target.guard.lock:
-            if target.guard.open(source):
+        with target.ledger.lock:
+            if target.ledger.open(source):
                 self._watch.heard_of(stream, source)
                 target.put(Watermark(None, DEFAULT_STREAM, source))
 
     def send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
         """Take the next rows of a source; returns when there is room for them."""
-        self._deliver(stream, source, rows)
+        target = self._streams[stream]
+        with self._clock.sending(), target.order:
+            batch = target.ledger.accept(source, rows)
+            self._watch.heard_of(stream, source)
+            self._enqueue(target, batch)
 
     def finish(self, stream: str, source: str | None = None) -> None:
-        """End one source, or with None the whole stream: no rows will follow but those committed before."""
+        """End one source, or with None the whole stream: only rows committed before will still enter."""
         target = self._streams[stream]
         if source is not None:
-            self._end(stream, source)
-        elif target.guard.finish():
-            target.staging.when_drained(partial(self._end_all, stream))
+            with target.order:
+                if target.ledger.end(source):
+                    self._announce_end(stream, source)
+        elif target.ledger.finish():
+            with target.staged:
+                target.ends_when_drained = target.pump is not None
+            if not target.ends_when_drained:
+                self._end_all(stream)
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         """Check a schema against the stream's and keep it."""
-        self._streams[stream].guard.pin(schema)
+        self._streams[stream].ledger.pin(schema)
 
     def sources(self, stream: str) -> dict[str, int]:
         """Rows taken so far from each source of a stream."""
-        return self._streams[stream].guard.sources
-
-    def staging(self, stream: str) -> Staging:
-        """The rows of a stream that wait for their commit."""
-        return self._streams[stream].staging
+        return self._streams[stream].ledger.sources
 
     def stage(self, stream: str, source: str, attempt: str, rows: pa.RecordBatch) -> None:
-        """Keep rows of one attempt at writing a source; invisible until `commit` names that attempt."""
-        self._streams[stream].staging.stage(source, attempt, rows)
-        if self._streams[stream].guard.is_open(source):
+        """Keep rows of one attempt at writing a source; invisible until `commit` names that attempt.
+
+        Rows for a source that is committed already come from a straggler; they are dropped.
+        """
+        target = self._streams[stream]
+        with target.staged:
+            if target.ledger.is_committed(source):
+                return
+            self._require_open()
+            target.staging.keep(source, attempt, rows, target.ledger.stage(source, attempt, rows))
+        if target.ledger.is_open(source):
             self._watch.heard_of(stream, source)
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
-        """Make the rows of the winning attempt visible and end the source; see `Staging.commit`."""
-        self._streams[stream].staging.commit(source, attempt, rows)
+        """Make the rows of the winning attempt visible and end the source; see `SourceLedger.commit`.
+
+        A thread feeds committed rows to the topology as fast as it takes them, so this returns at once.
+        """
+        target = self._streams[stream]
+        with target.staged:
+            with target.ledger.lock:
+                announced = target.ledger.is_known(source)
+                if not target.ledger.commit(source, attempt, rows):
+                    return
+                # All rows of the source are here: it is not silent while they wait for their turn.
+                self._watch.heard_of(stream, source)
+                self._watch.forget(stream, source)
+                if not announced:
+                    target.put(Watermark(None, DEFAULT_STREAM, source))
+            target.staging.commit(source, attempt)
+            if target.pump is None:
+                target.pump = threading.Thread(target=self._pump, args=(stream,), name=f"staged {stream}", daemon=True)
+                target.pump.start()
 
     def close(self) -> None:
-        """Drop what is staged, and look for idle sources no more."""
+        """Drop staged rows and stop the threads."""
         self._closed.set()
         for target in self._streams.values():
-            target.staging.close()
+            with target.staged:
+                target.staging.close()
+                pump = target.pump
+            if pump is not None:
+                pump.join(JOIN_SECONDS)
         if self._watcher is not None and self._watcher is not threading.current_thread():
             self._watcher.join(JOIN_SECONDS)
 
     def report_idle(self) -> float | None:
-        """Tell those behind the door who has been silent for too long; return in how many seconds to look again.
+        """Emit `Idle` for silent sources; return in how many seconds to look again.
 
-        Said only where nobody is sending to the stream, so that it cannot overtake rows that are on their way.
+        A stream that somebody is sending to is left out, so that `Idle` cannot overtake rows on their way.
         """
         silent, seconds = self._watch.silent()
         for stream, source in silent:
@@ -141,39 +176,47 @@ class Ingest:
             except StoppedError:
                 return
 
-    def _claim(self, stream: str, source: str) -> None:
+    def _pump(self, stream: str) -> None:
+        """Deliver committed rows until none are left, then end the stream if that is due."""
         target = self._streams[stream]
-        with target.guard.lock:
-            fresh = target.guard.claim(source)
-            # its rows are all here: that they wait for their turn is no silence
-            self._watch.heard_of(stream, source)
-            self._watch.forget(stream, source)
-            if fresh:
-                target.put(Watermark(None, DEFAULT_STREAM, source))
+        with suppress(StoppedError):
+            while True:
+                with target.staged:
+                    if self._closed.is_set():
+                        return
+                    committed = target.staging.next()
+                    if committed is None:
+                        target.pump = None
+                        ending = target.ends_when_drained
+                        break
+                if committed.rows is not None:
+                    with self._clock.sending(), target.order:
+                        batch = target.ledger.release(committed.source, committed.rows, committed.times)
+                        self._enqueue(target, batch)
+                else:
+                    with target.order:
+                        target.ledger.end_committed(committed.source)
+                        self._announce_end(stream, committed.source)
+            if ending:
+                self._end_all(stream)
 
-    def _deliver(self, stream: str, source: str, rows: pa.RecordBatch, committed: bool = False) -> Time | None:
-        """Number rows and queue them. They count only once they are queued, so an interrupted wait changes nothing."""
-        target = self._streams[stream]
-        with self._clock.sending(), target.order:
-            batch = target.guard.check(rows, source, committed)
-            if not committed:
-                self._watch.heard_of(stream, source)
-            target.put(batch)
-            target.guard.record(batch)
-        return batch.times[1] if batch.times else None
+    def _enqueue(self, target: _Stream, batch: Batch) -> None:
+        """Queue rows and count them; they count only once they are queued, so an interrupted wait changes nothing."""
+        target.put(batch)
+        target.ledger.record(batch)
 
-    def _end(self, stream: str, source: str, committed: bool = False) -> None:
-        target = self._streams[stream]
-        with target.order:
-            for name in target.guard.end(source, committed):
-                self._watch.forget(stream, name)
-                target.put(End(DEFAULT_STREAM, name))
+    def _announce_end(self, stream: str, source: str) -> None:
+        self._watch.forget(stream, source)
+        self._streams[stream].put(End(DEFAULT_STREAM, source))
 
     def _end_all(self, stream: str) -> None:
         target = self._streams[stream]
         with target.order:
             self._watch.forget(stream, "")
-            for name in target.guard.end(None, committed=True):
-                self._watch.forget(stream, name)
-                target.put(End(DEFAULT_STREAM, name))
+            for source in target.ledger.end_all():
+                self._announce_end(stream, source)
             target.put(End())
+
+    def _require_open(self) -> None:
+        if self._closed.is_set():
+            raise StoppedError("the topology has been stopped")

@@ -1,159 +1,92 @@
-"""Rows of writers that may be retried: kept out of sight until the winning attempt is committed.
+"""The staged rows of one stream: kept out of sight until their attempt is committed, then given out.
 
-A committed source is complete, so it waits here, on disk if it is large, and a thread of its own feeds the sources to
-the topology as fast as that takes them, always the one that lags behind in event time. So `commit` returns at once,
-and the gate downstream never has to hold much of a source that is ahead.
+Rows of each attempt wait in a queue of their own, on disk beyond a bound. A commit moves that queue to the committed
+ones as it is, so each row is spilled at most once here. `next` always takes from the source that lags behind in event
+time: so the gate downstream rarely has to hold many rows of a source that is ahead.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections import deque
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from topology.graph.errors import InputError, StoppedError
 from topology.graph.messages import Time
 from topology.tasks.spill import SpillQueue
 
-JOIN_SECONDS = 10.0
+
+@dataclass(frozen=True)
+class Committed:
+    """The next rows of a committed source with their time bounds; `rows` is None after the last ones."""
+
+    source: str
+    rows: pa.RecordBatch | None
+    times: tuple[Time, Time] | None = None
 
 
 @dataclass
 class _Staged:
     queue: SpillQueue
-    rows: int = 0
+    times: deque[tuple[Time, Time] | None] = field(default_factory=deque)
     latest: Time | None = None
 
 
-@dataclass
 class Staging:
-    """The staged and the committed sources of one stream.
+    """Keeps rows and nothing else: `SourceLedger` decides what may be staged and which attempt wins.
 
-    check:   refuses rows (rows, source, attempt) that could not be delivered, when they are staged and not when it is
-             too late to tell their writer.
-    claim:   reserves a source for its committed rows, or refuses.
-    deliver: takes (source, rows) into the topology, waits for room and returns the latest event time so far.
-    complete: is told when all rows of a source have been delivered.
+    Not thread-safe, and never waits for anything except the disk.
     """
 
-    stream: str
-    check: Callable[[pa.RecordBatch, str, str], None]
-    claim: Callable[[str], None]
-    deliver: Callable[[str, pa.RecordBatch], Time | None]
-    complete: Callable[[str], None]
-    spill_directory: str | None = None
-    _attempts: dict[tuple[str, str], _Staged] = field(default_factory=dict)
-    _committed: dict[str, str] = field(default_factory=dict)
-    _ready: dict[str, _Staged] = field(default_factory=dict)
-    _when_drained: Callable[[], None] | None = None
-    _thread: threading.Thread | None = None
-    _closed: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def stage(self, source: str, attempt: str, rows: pa.RecordBatch) -> None:
-        """Keep rows of one attempt; rows for a source that is committed already are a straggler's and are dropped."""
-        with self._lock:
-            if source in self._committed:
-                return
-            if self._closed:
-                raise StoppedError("the topology has been stopped")
-            self.check(rows, source, attempt)
-            key = (source, attempt)
-            if key not in self._attempts:
-                self._attempts[key] = _Staged(SpillQueue(directory=self.spill_directory))
-            self._attempts[key].queue.append(rows)
-            self._attempts[key].rows += rows.num_rows
-
-    def rows(self, source: str, attempt: str) -> int:
-        """Rows staged so far by one attempt."""
-        with self._lock:
-            staged = self._attempts.get((source, attempt))
-            return staged.rows if staged else 0
+    def __init__(self, spill_directory: str | None = None) -> None:
+        self._spill_directory = spill_directory
+        self._attempts: dict[tuple[str, str], _Staged] = {}
+        self._committed: dict[str, _Staged] = {}
 
     @property
-    def staged_rows(self) -> int:
-        """Rows of all attempts that wait for their commit."""
-        with self._lock:
-            return sum(staged.rows for staged in self._attempts.values())
+    def attempts(self) -> list[tuple[str, str]]:
+        """The attempts (source, attempt) that have staged rows and are not committed."""
+        return list(self._attempts)
 
-    def commit(self, source: str, attempt: str, rows: int) -> None:
-        """Choose the attempt whose rows count. Repeating it changes nothing; contradicting it is an error."""
-        with self._lock:
-            winner = self._committed.get(source)
-            if winner == attempt:
-                return
-            if winner is not None:
-                raise InputError(
-                    f"stream '{self.stream}', source '{source}': attempt '{attempt}' cannot be committed, "
-                    f"attempt '{winner}' has been"
-                )
-            staged = self._attempts.get((source, attempt)) or _Staged(SpillQueue())
-            if staged.rows != rows:
-                raise InputError(
-                    f"stream '{self.stream}', source '{source}': attempt '{attempt}' is said to have {rows} rows, "
-                    f"but {staged.rows} have arrived"
-                )
-            self.claim(source)
-            self._committed[source] = attempt
-            self._attempts.pop((source, attempt), None)
-            for loser in [key for key in self._attempts if key[0] == source]:
-                self._attempts.pop(loser).queue.close()
-            self._ready[source] = staged
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._pump, name=f"staged {self.stream}", daemon=True)
-                self._thread.start()
+    def keep(self, source: str, attempt: str, rows: pa.RecordBatch, times: tuple[Time, Time] | None) -> None:
+        """Keep the next rows of an attempt, with their time bounds."""
+        staged = self._attempts.get((source, attempt)) or self._new()
+        staged.queue.append(rows)
+        staged.times.append(times)
+        self._attempts[source, attempt] = staged
 
-    def when_drained(self, action: Callable[[], None]) -> None:
-        """Do something after all committed rows have been delivered; at once if they have been."""
-        with self._lock:
-            if self._thread is not None:
-                self._when_drained = action
-                return
-        action()
+    def commit(self, source: str, attempt: str) -> None:
+        """Give out the rows of this attempt from now on; drop those of the source's other attempts."""
+        self._committed[source] = self._attempts.get((source, attempt)) or self._new()
+        self._attempts.pop((source, attempt), None)
+        for loser in [key for key in self._attempts if key[0] == source]:
+            self._attempts.pop(loser).queue.close()
+
+    def next(self) -> Committed | None:
+        """Remove and return the next rows of the committed source that lags furthest behind; None if none is left."""
+        if not self._committed:
+            return None
+        source, staged = min(self._committed.items(), key=_lag)
+        if not staged.queue:
+            self._committed.pop(source).queue.close()
+            return Committed(source, None)
+        times = staged.times.popleft()
+        if times is not None:
+            staged.latest = times[1]
+        return Committed(source, staged.queue.popleft(), times)
 
     def close(self) -> None:
-        """Stop delivering and give the space back."""
-        with self._lock:
-            self._closed = True
-            for staged in [*self._attempts.values(), *self._ready.values()]:
-                staged.queue.close()
-            self._attempts.clear()
-            self._ready.clear()
-            thread = self._thread
-        if thread is not None:
-            thread.join(JOIN_SECONDS)
+        """Drop all rows and give the disk space back."""
+        for staged in [*self._attempts.values(), *self._committed.values()]:
+            staged.queue.close()
+        self._attempts.clear()
+        self._committed.clear()
 
-    def _pump(self) -> None:
-        while True:
-            with self._lock:
-                if self._closed:
-                    return
-                if not self._ready:
-                    self._thread = None
-                    action, self._when_drained = self._when_drained, None
-                    break
-                source, staged = min(self._ready.items(), key=_lag)
-                rows = staged.queue.popleft() if staged.queue else None
-                if rows is None:
-                    del self._ready[source]
-                    staged.queue.close()
-            try:
-                if rows is None:
-                    self.complete(source)
-                else:
-                    latest = self.deliver(source, rows)
-                    staged.latest = staged.latest if latest is None else latest
-            except StoppedError:
-                return
-        if action is not None:
-            with suppress(StoppedError):
-                action()
+    def _new(self) -> _Staged:
+        return _Staged(SpillQueue(directory=self._spill_directory))
 
 
 def _lag(item: tuple[str, _Staged]) -> tuple[bool, Time, str]:
-    """Sources that have delivered nothing come first, then the one whose event time is furthest behind."""
+    """Order sources that have given out nothing first, then by the latest time that they have given out."""
     source, staged = item
     return (staged.latest is not None, staged.latest if staged.latest is not None else 0, source)

@@ -1,71 +1,14 @@
-"""The door: what is refused leaves no trace, what is taken arrives in order, and only `send` waits for room."""
+"""Rows from outside: refused rows leave no trace, accepted ones arrive in order, and only `send` waits for room."""
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
 
-from topology import (
-    Batch,
-    End,
-    Input,
-    InputError,
-    OutOfOrderError,
-    SchemaError,
-    SourceEndedError,
-    StoppedError,
-    Watermark,
-)
+from tests.topology.entry.input_queue import LONG, Queue, announced, rows
+from topology import Batch, End, InputError, Message, OutOfOrderError, SchemaError, SourceEndedError
 from topology.entry.ingest import Ingest
-from topology.graph.messages import Message
-
-LONG = 20.0
-
-
-class Queue:
-    """Stands for the queue behind the door; batches wait while it is full, control messages do not."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.room = threading.Event()
-        self.room.set()
-        self.closed = False
-        self.ended = threading.Event()
-        self.ingest = Ingest()
-        self.ingest.add("R", Input(event_time="ts"), self.put)
-
-    def put(self, message: Message) -> None:
-        if isinstance(message, Batch):
-            assert self.room.wait(LONG)
-        if self.closed:
-            raise StoppedError("stopped")
-        self.messages.append(message)
-        if message == End():
-            self.ended.set()
-
-    def finish(self) -> list[Message]:
-        self.ingest.finish("R")
-        assert self.ended.wait(LONG)
-        return self.messages
-
-    def told(self) -> list[object]:
-        """The messages in short."""
-        return [
-            (message.source, message.first, message.rows.column("ts").to_pylist())
-            if isinstance(message, Batch)
-            else message
-            for message in self.messages
-        ]
-
-
-def rows(*times: int) -> pa.RecordBatch:
-    return pa.record_batch({"ts": pa.array(times, pa.int64())})
-
-
-def announced(source: str) -> Watermark:
-    return Watermark(None, "default", source)
 
 
 def test_rows_arrive_numbered_and_the_end_comes_last() -> None:
@@ -77,7 +20,7 @@ def test_rows_arrive_numbered_and_the_end_comes_last() -> None:
     queue.ingest.send("R", "a", rows(2))
     queue.ingest.finish("R", "b")
     queue.finish()
-    assert queue.told() == [
+    assert queue.summary() == [
         announced("a"),
         ("a", 0, [1, 2]),
         ("b", 0, [1]),
@@ -126,7 +69,7 @@ def test_what_is_refused_leaves_no_trace(call: Callable[[Ingest], object], kind:
         queue.ingest.stage("R", "p", "1", rows(0))
         queue.ingest.commit("R", "p", "1", 1)
         queue.finish()
-        return queue.told()
+        return queue.summary()
 
     assert run(call, call) == run()
 
@@ -152,35 +95,7 @@ def test_an_interrupted_send_can_be_repeated() -> None:
         queue.ingest.send("R", "a", rows(1, 2))
     target.put = put
     queue.ingest.send("R", "a", rows(1, 2))
-    assert queue.told() == [("a", 0, [1, 2])]
-
-
-def test_a_committed_source_is_announced_at_once_and_ends_after_its_rows() -> None:
-    queue = Queue()
-    queue.room.clear()
-    queue.ingest.stage("R", "p", "1", rows(1, 2))
-    queue.ingest.commit("R", "p", "1", 2)
-    queue.ingest.commit("R", "empty", "1", 0)
-    assert set(queue.messages) >= {announced("p"), announced("empty")}
-    queue.ingest.finish("R", "p")
-    queue.ingest.finish("R")
-    assert not queue.ended.is_set()
-    queue.room.set()
-    assert queue.ended.wait(LONG)
-    told = queue.told()
-    assert told[-1] == End()
-    assert told.index(("p", 0, [1, 2])) < told.index(End("default", "p"))
-    assert told.count(End("default", "p")) == told.count(End("default", "empty")) == 1
-
-
-def test_staged_rows_that_nobody_committed_never_show() -> None:
-    queue = Queue()
-    queue.ingest.stage("R", "p", "1", rows(1))
-    queue.finish()
-    assert queue.messages == [End()]
-    with pytest.raises(SourceEndedError):
-        queue.ingest.commit("R", "p", "1", 1)
-    queue.ingest.close()
+    assert queue.summary() == [("a", 0, [1, 2])]
 
 
 def test_everything_but_send_returns_while_the_topology_takes_nothing() -> None:
@@ -203,19 +118,6 @@ def test_everything_but_send_returns_while_the_topology_takes_nothing() -> None:
         queue.room.set()
         sending.result(LONG)
     queue.finish()
-
-
-def test_stopping_releases_a_waiting_committer() -> None:
-    queue = Queue()
-    queue.room.clear()
-    queue.ingest.stage("R", "p", "1", rows(1))
-    queue.ingest.commit("R", "p", "1", 1)
-    queue.ingest.finish("R")
-    queue.closed = True
-    queue.room.set()
-    queue.ingest.close()
-    assert not [thread for thread in threading.enumerate() if thread.name == "staged R"]
-    assert not queue.ended.is_set()
 
 
 def test_many_senders_of_one_stream_keep_their_own_order() -> None:
@@ -241,7 +143,7 @@ def test_a_send_that_races_the_end_is_taken_before_it_or_refused() -> None:
             sending = pool.submit(queue.ingest.send, "R", "a", rows(1))
             pool.submit(queue.ingest.finish, "R").result(LONG)
         if sending.exception() is None:
-            assert queue.told() == [("a", 0, [1]), End("default", "a"), End()]
+            assert queue.summary() == [("a", 0, [1]), End("default", "a"), End()]
         else:
             assert isinstance(sending.exception(), SourceEndedError)
             assert queue.messages == [End()]

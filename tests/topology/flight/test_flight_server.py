@@ -209,7 +209,7 @@ def test_staged_rows_are_seen_once_after_their_commit(running: RunningTopology, 
     assert list(running.results(timeout=0.1)) == []
     client.commit("in", "p0", "attempt 2", 3)
     client.commit("in", "p0", "attempt 2", 3)
-    with pytest.raises(InputError, match="attempt 'attempt 1' cannot be committed, attempt 'attempt 2' has been"):
+    with pytest.raises(InputError, match="'attempt 1' cannot be committed, because attempt 'attempt 2' has been"):
         client.commit("in", "p0", "attempt 1", 3)
     client.commit("in", "empty", "attempt 1", 0)
     running.finish()
@@ -219,7 +219,7 @@ def test_staged_rows_are_seen_once_after_their_commit(running: RunningTopology, 
 def test_a_commit_of_rows_that_did_not_all_arrive_is_refused(running: RunningTopology, client: FlightClient) -> None:
     assert client.stage("in", "p0", "1", []) == 0
     client.stage("in", "p0", "1", rows(1, 2))
-    with pytest.raises(InputError, match="is said to have 3 rows, but 2 have arrived"):
+    with pytest.raises(InputError, match="with 3 rows, because 2 have arrived"):
         client.commit("in", "p0", "1", 3)
     client.commit("in", "p0", "1", 2)
     running.finish()
