@@ -5,6 +5,7 @@ from .choice import Observed as Observed
 from .choice import Query as Query
 from .choice import choose as choose
 from .grids.grid_index import GridIndex as GridIndex
+from .kernels.byte_words import leading_words as leading_words
 from .kernels.byte_words import order_of_bytes as order_of_bytes
 from .kernels.columns import EVERYWHERE as EVERYWHERE
 from .kernels.columns import Interval as Interval
@@ -14,12 +15,11 @@ from .kernels.columns import Matches as Matches
 from .kernels.columns import frozen as frozen
 from .kernels.compiled import kernel as kernel
 from .kernels.linear_scan import LinearScan as LinearScan
-from .kernels.long_keys import LongInterval as LongInterval
-from .kernels.long_keys import LongKeys as LongKeys
 from .kernels.ordered_integers import ordered_integers as ordered_integers
 from .kernels.position_order import order_rows as order_rows
 from .kernels.radix_sort import sorted_with_order as sorted_with_order
 from .kernels.row_columns import RowColumns as RowColumns
+from .kernels.whole_numbers import check_whole_number as check_whole_number
 from .kernels.window_index import WindowIndex as WindowIndex
 from .one_key.candidates import Probe as Probe
 from .one_key.candidates import Visit as Visit
@@ -29,7 +29,6 @@ from .one_key.hash_index import HashIndex as HashIndex
 from .one_key.key_index import NO_BOUNDS as NO_BOUNDS
 from .one_key.key_index import NO_ROWS as NO_ROWS
 from .one_key.key_index import sorted_rows as sorted_rows
-from .one_key.long_key_index import LongKeyIndex as LongKeyIndex
 from .one_key.sorted_list_index import SortedListIndex as SortedListIndex
 from .one_key.subwindows import Subindex as Subindex
 from .one_key.subwindows import SubwindowIndex as SubwindowIndex
@@ -63,6 +62,5 @@ from .trees.im_tree import IMTree as IMTree
 from .trees.immutable_bplus_tree import ImmutableBPlusTree as ImmutableBPlusTree
 from .trees.leveled_trees import LeveledTrees as LeveledTrees
 from .trees.pim_tree import PIMTree as PIMTree
-from .whole_numbers import check_whole_number as check_whole_number
 
 __all__: list[str]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from indexes import LongKeys, frozen, kernel
+from indexes import frozen, kernel, leading_words
 
 
 def text_leads(array: pa.Array) -> np.ndarray:
@@ -19,7 +19,7 @@ def text_leads(array: pa.Array) -> np.ndarray:
 
 def leads_of(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """As `text_leads`, of the byte strings ``data[offsets[i] : offsets[i + 1]]``."""
-    return LongKeys.of_bytes(data, offsets).lead
+    return leading_words(data, offsets)
 
 
 def text_hashes(array: pa.Array) -> np.ndarray:
