@@ -8,6 +8,7 @@ from typing import Any
 
 from indexes.grids.grid_index import GridIndex
 from indexes.kernels.linear_scan import LinearScan
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.kernels.window_index import WindowIndex
 from indexes.one_key.hash_index import HashIndex
 from indexes.one_key.sorted_list_index import SortedListIndex
@@ -92,6 +93,5 @@ def make_index(
     if name not in CATALOGUE:
         raise ValueError(f"there is no index called {name!r}; there are {', '.join(CATALOGUE)}")
     for what, value in (("window", window), ("batch", batch), ("dimensions", dimensions)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name}: {what} must be a whole number of 1 or more, not {value!r}")
+        check_whole_number(name, what, value)
     return CATALOGUE[name].make(Place(window, batch, dimensions, key, first_position))

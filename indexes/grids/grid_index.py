@@ -25,6 +25,7 @@ from indexes.kernels.columns import Interval, Keys, Live, Matches, frozen
 from indexes.kernels.ordered_integers import ordered_integers
 from indexes.kernels.radix_sort import sorted_with_order
 from indexes.kernels.row_columns import RowColumns
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.kernels.window_index import WindowIndex
 from indexes.one_key.candidates import Probe, collect, live_of
 
@@ -74,8 +75,7 @@ class GridIndex(WindowIndex):
     ) -> None:
         """`window` is the number of rows that the grid is made for until there are more."""
         for name, value in (("dimensions", dimensions), ("window", window), ("first_look", first_look)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"GridIndex: {name} must be a whole number of 1 or more, not {value!r}")
+            check_whole_number("GridIndex", name, value)
         self.dimensions = dimensions
         self._window = window
         self._first_look = first_look

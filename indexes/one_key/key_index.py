@@ -13,6 +13,7 @@ from indexes.kernels.columns import Interval, Keys, Live, Matches, frozen
 from indexes.kernels.ordered_integers import ordered_integers
 from indexes.kernels.radix_sort import sorted_with_order
 from indexes.kernels.row_columns import RowColumns
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.kernels.window_index import WindowIndex
 from indexes.one_key.candidates import Probe, Visit, bands_of, collect, live_of
 
@@ -29,6 +30,7 @@ class KeyIndex(WindowIndex):
     """
 
     def __init__(self, dimensions: int = 1, *, key: int = 0, first_position: int = 0) -> None:
+        check_whole_number(type(self).__name__, "dimensions", dimensions)
         if not 0 <= key < dimensions:
             raise ValueError(f"{type(self).__name__}: key {key} is not one of the {dimensions} dimensions")
         self.dimensions = dimensions

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexes.kernels.columns import frozen
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.candidates import Probe, Visit
 from indexes.one_key.key_index import KeyIndex
 
@@ -51,8 +52,7 @@ class SubwindowIndex(KeyIndex):
     """
 
     def __init__(self, subwindow: int, dimensions: int = 1, *, key: int = 0, first_position: int = 0) -> None:
-        if subwindow < 1:
-            raise ValueError(f"{type(self).__name__}: a subwindow holds at least 1 row, not {subwindow}")
+        check_whole_number(type(self).__name__, "subwindow", subwindow)
         super().__init__(dimensions, key=key, first_position=first_position)
         self.subwindow = subwindow
         self._chain: list[tuple[int, Subindex]] = []

@@ -9,6 +9,7 @@ import numpy as np
 from indexes.kernels.columns import EVERYWHERE, Interval, Live, Matches, frozen
 from indexes.kernels.compiled import kernel
 from indexes.kernels.ordered_integers import ordered_integers
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.band_filter import all_pass, keep_passing
 from indexes.one_key.candidates import Probe, collect, live_of, passes
 from indexes.one_key.key_index import Parameter
@@ -63,14 +64,10 @@ class BISort(SubwindowIndex):
         super().__init__(subwindow, dimensions, key=key, first_position=first_position)
         if subwindow >= 2**31:
             raise ValueError(f"BISort: a subwindow holds less than 2^31 rows, not {subwindow}; chain smaller ones")
-        if buffer < 0:
-            raise ValueError(f"BISort: buffer is a number of rows, not {buffer}; 0 is none")
-        if partitions is None:
-            partitions = max(1, subwindow // ROWS_PER_PARTITION)
-        if partitions < 1:
-            raise ValueError(f"BISort: there is at least 1 partition, not {partitions}")
+        check_whole_number("BISort", "buffer", buffer, least=0)
+        check_whole_number("BISort", "partitions", partitions, optional=True)
         self.buffer = buffer
-        self.partitions = partitions
+        self.partitions = max(1, subwindow // ROWS_PER_PARTITION) if partitions is None else partitions
 
     def parameters(self) -> dict[str, Parameter]:
         return {"subwindow": self.subwindow, "buffer": self.buffer, "partitions": self.partitions}

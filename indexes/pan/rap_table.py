@@ -8,6 +8,7 @@ import numpy as np
 
 from indexes.kernels.columns import frozen
 from indexes.kernels.compiled import kernel
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.band_filter import all_pass, keep_passing
 from indexes.one_key.candidates import Probe
 from indexes.one_key.key_index import Parameter
@@ -66,13 +67,10 @@ class RaPTable(SubwindowIndex):
         super().__init__(subwindow, dimensions, key=key, first_position=first_position)
         if subwindow >= 2**31:
             raise ValueError(f"RaPTable: a subwindow holds less than 2^31 rows, not {subwindow}; chain smaller ones")
-        if partitions is None:
-            partitions = max(1, subwindow // ROWS_PER_PARTITION)
-        if partitions < 1:
-            raise ValueError(f"RaPTable: there is at least 1 partition, not {partitions}")
+        check_whole_number("RaPTable", "partitions", partitions, optional=True)
         if not 1.0 <= sigma < math.inf:
             raise ValueError(f"RaPTable: sigma is 1 or more, 1.10 to 1.25 are usual, not {sigma}")
-        self.partitions = partitions
+        self.partitions = max(1, subwindow // ROWS_PER_PARTITION) if partitions is None else partitions
         self.sigma = sigma
 
     def parameters(self) -> dict[str, Parameter]:

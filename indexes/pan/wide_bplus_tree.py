@@ -7,6 +7,7 @@ import numpy as np
 from indexes.kernels.columns import frozen
 from indexes.kernels.compiled import kernel
 from indexes.kernels.ordered_integers import GREATEST, LEAST
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.band_filter import all_pass, keep_passing
 from indexes.one_key.candidates import Probe
 from indexes.one_key.key_index import Parameter
@@ -67,10 +68,8 @@ class WiBPlusTree(SubwindowIndex):
         super().__init__(subwindow, dimensions, key=key, first_position=first_position)
         if subwindow >= 2**31:
             raise ValueError(f"WiBPlusTree: a subwindow holds less than 2^31 rows, not {subwindow}; chain smaller ones")
-        if leaf_width < 2:
-            raise ValueError(f"WiBPlusTree: a leaf holds at least 2 rows, not {leaf_width}")
-        if fanout < 4:
-            raise ValueError(f"WiBPlusTree: inner nodes have room for at least 4 children, not {fanout}")
+        check_whole_number("WiBPlusTree", "leaf_width", leaf_width, least=2)
+        check_whole_number("WiBPlusTree", "fanout", fanout, least=4)
         self.leaf_width = leaf_width
         self.fanout = fanout
 

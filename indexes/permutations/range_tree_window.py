@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from indexes.kernels.columns import Interval, Keys, Live, Matches
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.kernels.window_index import WindowIndex
 from indexes.permutations.block_probe import count_blocks, probe_blocks
 from indexes.permutations.permutation_offset import PermutationOffsetJoin
@@ -43,13 +44,16 @@ class RangeTreeWindow(WindowIndex):
         largest_block: int = 1 << 20,
     ) -> None:
         """`cut_rows` is the size of blocks that live ranges cut; `largest_block` bounds how long a merge takes."""
-        if dimensions < 1 or first_position < 0:
-            raise ValueError("RangeTreeWindow: dimensions must be 1 or more, first_position 0 or more")
-        if tail_rows < 0 or not 1 <= cut_rows <= largest_block < 2**30:
-            raise ValueError(
-                f"RangeTreeWindow: needs 0 <= tail_rows and 1 <= cut_rows <= largest_block < 2**30,"
-                f" not {tail_rows}, {cut_rows} and {largest_block}"
-            )
+        for name, value, least in (
+            ("dimensions", dimensions, 1),
+            ("first_position", first_position, 0),
+            ("tail_rows", tail_rows, 0),
+            ("cut_rows", cut_rows, 1),
+            ("largest_block", largest_block, cut_rows),
+        ):
+            check_whole_number("RangeTreeWindow", name, value, least=least)
+        if largest_block >= 2**30:
+            raise ValueError(f"RangeTreeWindow: largest_block must be below 2**30, not {largest_block}")
         self.dimensions = dimensions
         self.cut_rows = cut_rows
         self.largest_block = largest_block

@@ -9,6 +9,7 @@ import numpy as np
 
 from indexes.kernels.columns import Interval, Keys, Live, Matches
 from indexes.kernels.linear_scan import scan
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.kernels.window_index import WindowIndex
 from indexes.permutations.block_probe import count_blocks, probe_blocks
 from indexes.permutations.permutation_offset import PermutationOffsetJoin
@@ -45,9 +46,9 @@ class TieredRuns(WindowIndex):
         largest_block: int = 1 << 17,
     ) -> None:
         """`largest_block` bounds a merge, and with it how long a dead row is kept."""
-        assert dimensions >= 1
-        assert tail_rows >= 0
-        assert largest_block >= 1
+        check_whole_number("TieredRuns", "dimensions", dimensions)
+        check_whole_number("TieredRuns", "tail_rows", tail_rows, least=0)
+        check_whole_number("TieredRuns", "largest_block", largest_block)
         self.dimensions = dimensions
         self.tail_rows = tail_rows
         self.largest_block = largest_block

@@ -9,6 +9,7 @@ import numpy as np
 
 from indexes.kernels.columns import Interval, Keys, Live, Matches
 from indexes.kernels.ordered_integers import ordered_integers
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.kernels.window_index import WindowIndex
 from indexes.permutations.permutation_search import larger
 from indexes.scans.code_frame import INVALID, TOP, encode_rows, frame_of, numbers_of
@@ -44,8 +45,7 @@ class NestedLoop(WindowIndex):
 
     def __init__(self, dimensions: int = 1, *, block_rows: int = BLOCK_ROWS, first_position: int = 0) -> None:
         for name, value in (("dimensions", dimensions), ("block_rows", block_rows)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"NestedLoop: {name} must be a whole number of 1 or more, not {value!r}")
+            check_whole_number("NestedLoop", name, value)
         self._dimensions = dimensions
         self._block_rows = block_rows
         self._origin = first_position

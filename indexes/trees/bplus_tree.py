@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.arrival_keys import ArrivalKeys
 from indexes.one_key.candidates import Probe, Visit
 from indexes.one_key.key_index import KeyIndex, Parameter
@@ -35,8 +36,7 @@ class BPlusTree(KeyIndex):
         self, fanout: int = FANOUT, dimensions: int = 1, *, key: int = 0, first_position: int = 0
     ) -> None:
         super().__init__(dimensions, key=key, first_position=first_position)
-        if fanout < 3:
-            raise ValueError(f"BPlusTree: a node has at least 3 children; fanout={fanout} must be raised")
+        check_whole_number("BPlusTree", "fanout", fanout, least=3)
         self.fanout = fanout
         self._tree = LinkedTree(fanout)
         self._arrivals = ArrivalKeys()

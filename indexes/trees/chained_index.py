@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.key_index import Parameter
 from indexes.one_key.subwindows import Subindex, SubwindowIndex
 from indexes.trees.breadth_first_tree import BreadthFirstTree
@@ -42,16 +43,12 @@ class ChainedIndex(SubwindowIndex):
         key: int = 0,
         first_position: int = 0,
     ) -> None:
-        if window < 1:
-            raise ValueError(f"ChainedIndex: a window holds at least 1 row; window={window} must be raised")
-        if chain_length < 2:
-            raise ValueError(
-                f"ChainedIndex: one subindex fills as another expires; chain_length={chain_length} must be at least 2"
-            )
+        check_whole_number("ChainedIndex", "window", window)
+        # One subindex fills while another expires.
+        check_whole_number("ChainedIndex", "chain_length", chain_length, least=2)
+        check_whole_number("ChainedIndex", "fanout", fanout, least=3)
         if design not in get_args(Design):
             raise ValueError(f"ChainedIndex: design is one of {', '.join(get_args(Design))}, not {design!r}")
-        if fanout < 3:
-            raise ValueError(f"ChainedIndex: a node has at least 3 children; fanout={fanout} must be raised")
         super().__init__(-(-window // (chain_length - 1)), dimensions, key=key, first_position=first_position)
         self.window = window
         self.chain_length = chain_length

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexes.kernels.columns import frozen
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.candidates import Probe, Visit
 from indexes.one_key.key_index import KeyIndex, Parameter
 from indexes.trees.bplus_tree_insert import insert_sorted
@@ -63,14 +64,11 @@ class IMTree(KeyIndex):
     ) -> None:
         """For about `window` rows; `fanout` is of the small tree's nodes."""
         super().__init__(dimensions, key=key, first_position=first_position)
-        if window < 1:
-            raise ValueError(f"IMTree: a window holds at least 1 row, not {window}")
+        check_whole_number("IMTree", "window", window)
+        check_whole_number("IMTree", "fanout", fanout, least=3)
+        check_whole_number("IMTree", "immutable_fanout", immutable_fanout, least=2)
         if not 0 < merge_ratio <= 1:
             raise ValueError(f"IMTree: merge_ratio must lie in (0, 1], not {merge_ratio}")
-        if fanout < 3 or immutable_fanout < 2:
-            raise ValueError(
-                f"IMTree: fanout={fanout} must be 3 or more, immutable_fanout={immutable_fanout} 2 or more"
-            )
         self.window = window
         self.merge_ratio = merge_ratio
         self.fanout = fanout

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.candidates import Probe, Visit
 from indexes.one_key.key_index import KeyIndex, Parameter
 from indexes.trees.breadth_first_tree import FANOUT, BreadthFirstTree
@@ -26,8 +27,7 @@ class ImmutableBPlusTree(KeyIndex):
 
     def __init__(self, fanout: int = FANOUT, dimensions: int = 1, *, key: int = 0, first_position: int = 0) -> None:
         super().__init__(dimensions, key=key, first_position=first_position)
-        if fanout < 2:
-            raise ValueError(f"ImmutableBPlusTree: a node has at least 2 keys; fanout={fanout} must be raised")
+        check_whole_number("ImmutableBPlusTree", "fanout", fanout, least=2)
         self.fanout = fanout
         self._tree = BreadthFirstTree.of(np.empty(0, np.int64), np.empty(0, np.int64), fanout)
         self._spare: BreadthFirstTree | None = None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexes.kernels.columns import frozen
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.candidates import Probe, Visit
 from indexes.one_key.key_index import KeyIndex, Parameter
 from indexes.trees.bplus_tree_insert import insert_sorted
@@ -63,10 +64,9 @@ class LeveledTrees(KeyIndex):
     ) -> None:
         """Up to `recent` rows are in a B+-tree of nodes of `fanout`; each level below holds `growth` times more."""
         super().__init__(dimensions, key=key, first_position=first_position)
-        if recent < 1 or growth < 2 or fanout < 3:
-            raise ValueError(
-                f"LeveledTrees: recent={recent} must be 1 or more, growth={growth} 2 or more, fanout={fanout} 3 or more"
-            )
+        check_whole_number("LeveledTrees", "recent", recent)
+        check_whole_number("LeveledTrees", "growth", growth, least=2)
+        check_whole_number("LeveledTrees", "fanout", fanout, least=3)
         self.recent = recent
         self.growth = growth
         self.fanout = fanout

@@ -10,6 +10,7 @@ import numpy as np
 
 from indexes.kernels.columns import Interval, Keys, Live, Matches, frozen
 from indexes.kernels.ordered_integers import ordered_integers
+from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.candidates import Probe, Visit, collect
 from indexes.one_key.key_index import KeyIndex, Parameter, sorted_rows
 from indexes.trees.breadth_first_tree import FANOUT as IMMUTABLE_FANOUT
@@ -99,16 +100,12 @@ class PIMTree(KeyIndex):
         A tree of few rows has no nodes as deep as `insertion_depth`; its leaves are the partitions then.
         """
         super().__init__(dimensions, key=key, first_position=first_position)
-        if window < 1:
-            raise ValueError(f"PIMTree: a window holds at least 1 row, not {window}")
+        check_whole_number("PIMTree", "window", window)
+        check_whole_number("PIMTree", "fanout", fanout, least=3)
+        check_whole_number("PIMTree", "immutable_fanout", immutable_fanout, least=2)
+        check_whole_number("PIMTree", "insertion_depth", insertion_depth, least=0)
         if not 0 < merge_ratio <= 1:
             raise ValueError(f"PIMTree: merge_ratio must lie in (0, 1], not {merge_ratio}")
-        if insertion_depth < 0:
-            raise ValueError(f"PIMTree: insertion_depth counts from 0, the root; {insertion_depth} is above it")
-        if fanout < 3 or immutable_fanout < 2:
-            raise ValueError(
-                f"PIMTree: fanout={fanout} must be 3 or more, immutable_fanout={immutable_fanout} 2 or more"
-            )
         if merge not in ("non-blocking", "blocking"):
             raise ValueError(f'PIMTree: merge is "non-blocking" or "blocking", not {merge!r}')
         self.window = window

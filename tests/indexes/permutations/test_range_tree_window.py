@@ -152,6 +152,7 @@ def test_memory_does_not_grow_as_the_window_slides() -> None:
         {"tail_rows": -1},
         {"cut_rows": 0},
         {"cut_rows": 9, "largest_block": 8},
+        {"largest_block": 2**30},
     ],
 )
 def test_senseless_parameters_are_refused_by_name(options: dict[str, int]) -> None:

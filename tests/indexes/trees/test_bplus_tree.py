@@ -88,5 +88,5 @@ def test_nbytes_is_what_is_allocated() -> None:
 
 
 def test_a_node_needs_three_children() -> None:
-    with pytest.raises(ValueError, match="fanout=2"):
+    with pytest.raises(ValueError, match="fanout must be a whole number of 3 or more, not 2"):
         BPlusTree(2)

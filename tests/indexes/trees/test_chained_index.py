@@ -90,10 +90,10 @@ def test_nbytes_is_what_is_allocated(design: Design) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ((0,), "window=0"),
-        ((8, 1), "chain_length=1"),
+        ((0,), "window must be a whole number of 1 or more, not 0"),
+        ((8, 1), "chain_length must be a whole number of 2 or more, not 1"),
         ((8, 2, "C-chain"), "B-chain, IB-chain"),
-        ((8, 2, "B-chain", 2), "fanout=2"),
+        ((8, 2, "B-chain", 2), "fanout must be a whole number of 3 or more, not 2"),
     ],
 )
 def test_what_cannot_be_is_refused(arguments: tuple[object, ...], named: str) -> None:

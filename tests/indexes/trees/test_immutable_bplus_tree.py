@@ -68,5 +68,5 @@ def test_nbytes_is_what_was_allocated() -> None:
 
 
 def test_a_fanout_of_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="fanout=1"):
+    with pytest.raises(ValueError, match="fanout must be a whole number of 2 or more, not 1"):
         ImmutableBPlusTree(1)

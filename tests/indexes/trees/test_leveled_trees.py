@@ -54,7 +54,7 @@ def test_expired_rows_go_at_merges_and_all_when_nothing_lives() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="LeveledTrees: recent=0 must be 1 or more"):
+    with pytest.raises(ValueError, match="LeveledTrees: recent must be a whole number of 1 or more, not 0"):
         LeveledTrees(0)
-    with pytest.raises(ValueError, match="growth=1 2 or more"):
+    with pytest.raises(ValueError, match="growth must be a whole number of 2 or more, not 1"):
         LeveledTrees(growth=1)

@@ -1,7 +1,4 @@
-"""The one check of settings that count something: rows, threads, elements.
-
-In: A setting and the name of what it belongs to. Out: Nothing, or the error that the caller chose. Imports nothing.
-"""
+"""The check of settings that count something: rows, threads, elements."""
 
 from __future__ import annotations
 
