@@ -60,12 +60,10 @@ class Observed:
 
     matches:     rows that a probe row meets in the window, on average.
     alone:       rows that the one dimension which leaves the fewest would leave by itself, on average.
-    most_common: the share of rows that have the most common key.
     drifting:    whether later keys are distributed differently from earlier ones.
     """
 
     matches: float | None = None
-    most_common: float = 0.0
     drifting: bool = False
     alone: float | None = None
 
@@ -88,11 +86,10 @@ class Observed:
             inside = ((column >= low[:, None]) & (column <= high[:, None])) != interval.negated
             shares.append(float(inside.mean()))
             met &= inside
-        _, counts = np.unique(columns[0], return_counts=True)
         earlier, later = np.sort(columns[0][: rows // 2]), np.sort(columns[0][rows // 2 :])
         ranks = [np.searchsorted(half, columns[0], "right") / max(1, len(half)) for half in (earlier, later)]
         drifting = rows >= 32 and float(np.abs(ranks[0] - ranks[1]).max()) > DRIFT + 1 / np.sqrt(rows)
-        return cls(float(met.mean()) * window, float(counts.max()) / rows, bool(drifting), min(shares) * window)
+        return cls(float(met.mean()) * window, bool(drifting), min(shares) * window)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from indexes.kernels.columns import EVERYWHERE, Interval, Live, Matches, frozen
+from indexes.kernels.columns import Interval, Live, frozen
 from indexes.kernels.compiled import kernel
 from indexes.kernels.ordered_integers import ordered_integers
 from indexes.kernels.whole_numbers import check_whole_number
 from indexes.one_key.band_filter import all_pass, keep_passing
-from indexes.one_key.candidates import Probe, collect, live_of, passes
+from indexes.one_key.candidates import Probe, live_of, passes
 from indexes.one_key.key_index import Parameter
-from indexes.one_key.several_bands import union_of_bands
 from indexes.one_key.subwindows import Subindex, SubwindowIndex
 from indexes.pan.indexed_array import AHEAD, Arrays, IndexedArray, group_ranks
 from indexes.pan.rebounding_search import GROUP
@@ -33,7 +32,7 @@ class BISort(SubwindowIndex):
 
     A band is a range of ranks, `<start, end>`, whatever number of rows it holds: `records` gives these
     ranges, and `count` adds them up without enumerating. Equality is a band of one key, an inequality a
-    band with an open end, `!=` the label `negated` on a record, or two bands; `probe_bands` takes unions.
+    band with an open end, `!=` the label `negated` on a record.
 
     Cost: a merge moves up to the whole subwindow, O(n) for each buffer or batch; a probe takes O(log d)
     for a band d rows after the one before it, and O(1) for each row met.
@@ -81,23 +80,6 @@ class BISort(SubwindowIndex):
         full.buffer = None
         return full
 
-    def probe_bands(
-        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, live: Live, *, ordered: bool = True
-    ) -> Matches:
-        """As `probe`, for the union of closed bands: probe row rows[i] asks for [low[i], high[i]], among others.
-
-        Cost: as `probe`, and O(n log n) for n bands.
-        """
-        self._check_one_dimension()
-        nothing = Interval(frozen(np.zeros(0, np.int64)), frozen(np.zeros(0, np.int64)))
-        row, low, high = union_of_bands(rows, low, high)
-        probe = self._probe([nothing], live)._replace(row=row, low=low, high=high)
-        if not len(row):
-            return Matches.empty(len(live))
-        matches = collect(self._visits(probe), probe, len(live), EVERYWHERE, ordered)
-        assert matches is not None, "there is no limit to exceed"
-        return matches
-
     def records(self, interval: Interval) -> list[Records]:
         """What an interval meets as ranges of ranks: records of each main array, oldest first, and of the buffer.
 
@@ -108,11 +90,6 @@ class BISort(SubwindowIndex):
         low, high = ordered_integers(interval.low), ordered_integers(interval.high)
         order = np.argsort(low)
         return self._ranked(frozen(order), frozen(low[order]), frozen(high[order]), interval.negated)
-
-    def records_of_bands(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[Records]:
-        """As `records`, for the bands that `probe_bands` takes. Cost: as `records`."""
-        self._check_one_dimension()
-        return self._ranked(*union_of_bands(rows, low, high), False)
 
     def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
         """Cost: O(log n) for each probe row and subwindow, and O(matches) in those that are live for it in part.
@@ -131,8 +108,7 @@ class BISort(SubwindowIndex):
     def _check_one_dimension(self) -> None:
         if self.dimensions > 1:
             raise ValueError(
-                f"BISort: records and bands are those of one dimension, this index filters by {self.dimensions - 1} "
-                "others; use probe"
+                f"BISort: records need one dimension, and this index filters by {self.dimensions - 1} others; use probe"
             )
 
     def _ranked(self, row: np.ndarray, low: np.ndarray, high: np.ndarray, negated: bool) -> list[Records]:

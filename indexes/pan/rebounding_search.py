@@ -76,19 +76,3 @@ def rebound_group(
     if span == 1:
         for k in range(GROUP):
             found[k] += keys[found[k]] < sought[k]
-
-
-@kernel
-def rebounding_search(keys: np.ndarray, targets: np.ndarray, ranks: np.ndarray) -> None:
-    """ranks[i] = number of keys < targets[i], for ascending keys and ascending targets.
-
-    Cost: O(log d) comparisons for a target d keys after the group before it.
-    """
-    found = np.empty(GROUP, np.int64)
-    begin = 0
-    for start in range(0, targets.size, GROUP):
-        group = min(GROUP, targets.size - start)
-        rebound_group(keys, begin, keys.size, targets, start, group, found)
-        for k in range(group):
-            ranks[start + k] = found[k]
-        begin = found[group - 1]

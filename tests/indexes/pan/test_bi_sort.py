@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indexes import Interval, Keys, LinearScan, Live, Matches
-from indexes.one_key.several_bands import union_of_bands
 from indexes.pan.bi_sort import BISort, SortedSubwindow
 from tests.indexes.contract import STEPS, check_against_linear_scan
 from tests.indexes.generated import (
@@ -15,7 +14,6 @@ from tests.indexes.generated import (
     keys,
     live,
     seeds,
-    values,
     without_deadline,
 )
 from tests.indexes.window_checks import check_little_room, check_memory, check_no_growth, check_shape, shapes
@@ -86,36 +84,6 @@ def test_records_are_ranks_of_the_main_array_and_of_the_buffer() -> None:
     assert other.counts().tolist() == [2]
 
 
-@without_deadline
-@given(seeds, st.sampled_from([np.int64, np.float64]))
-def test_several_bands_meet_their_union_once(seed: int, dtype: type) -> None:
-    rng = np.random.default_rng(seed)
-    index, reference, below, end = filled(rng, dtype)
-    bands = int(rng.integers(0, 20))
-    rows = rng.integers(0, 6, bands)
-    low, high = values(rng, dtype, bands), values(rng, dtype, bands)
-    alive = live(rng, below, end, 6)
-    met: list[set[int]] = [set() for _ in range(6)]
-    for row, single in zip(rows, range(bands), strict=True):
-        one = Interval(low[single : single + 1], high[single : single + 1])
-        met[row] |= set(reference.probe([one], alive.rows(slice(row, row + 1))).positions.tolist())
-    expected = Matches(
-        np.cumsum([0, *map(len, met)]), np.array([position for row in met for position in sorted(row)], np.int64)
-    )
-    assert_same(index.probe_bands(rows, low, high, alive), expected)
-    counts = [part.live_counts(alive) for part in index.records_of_bands(rows, low, high)]
-    np.testing.assert_array_equal(sum(counts), expected.counts())
-
-
-def test_bands_that_touch_at_a_key_become_one() -> None:
-    row, low, high = union_of_bands(np.array([0, 0, 0, 1]), np.array([1, 8, 3, 0]), np.array([4, 9, 6, 2]))
-    assert list(zip(row.tolist(), low.tolist(), high.tolist(), strict=True)) == [(1, 0, 2), (0, 1, 6), (0, 8, 9)]
-    row, low, high = union_of_bands(np.array([0, 0, 0]), np.array([5, 1, 5]), np.array([4, 9, 6]))
-    assert (low.tolist(), high.tolist()) == ([1], [9])
-    row, low, high = union_of_bands(np.array([0, 0, 0]), np.array([4, 2, 1]), np.array([5, 3, 9]))
-    assert (low.tolist(), high.tolist()) == ([1], [9])
-
-
 def test_counting_enumerates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     index = BISort(1000)
     index.insert([Keys(np.arange(2500))])
@@ -144,12 +112,10 @@ def test_small_batches_wait_in_the_buffer_and_large_ones_do_not() -> None:
     assert sealed.main.size == 100
 
 
-def test_records_and_bands_are_refused_where_other_dimensions_filter() -> None:
+def test_records_are_refused_where_other_dimensions_filter() -> None:
     index = BISort(10, dimensions=2)
-    with pytest.raises(ValueError, match="one dimension"):
+    with pytest.raises(ValueError, match=r"one dimension.*use probe"):
         index.records(Interval(np.array([1]), np.array([2])))
-    with pytest.raises(ValueError, match="use probe"):
-        index.probe_bands(np.array([0]), np.array([1]), np.array([2]), Live.everything(1))
 
 
 def test_a_visit_goes_on_where_room_ended() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from indexes.kernels.columns import frozen
-from indexes.pan.rebounding_search import GROUP, rebound, rebound_group, rebounding_search
+from indexes.pan.rebounding_search import GROUP, rebound, rebound_group
 from tests.indexes.generated import seeds, values, without_deadline
 
 
@@ -34,14 +34,3 @@ def test_a_group_finds_what_its_members_find(seed: int) -> None:
     rebound_group(keys, int(rng.integers(0, expected[0] + 1)), len(keys), targets, start, group, found)
     np.testing.assert_array_equal(found[:group], expected)
     assert (found[group:] == expected[-1]).all()
-
-
-@without_deadline
-@given(seeds)
-def test_sorted_targets_are_found_as_by_searchsorted(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    keys = frozen(np.sort(values(rng, np.int64, int(rng.choice([0, 1, 5, 1000])))))
-    targets = frozen(np.sort(values(rng, np.int64, int(rng.choice([0, 1, 15, 16, 17, 300])))))
-    ranks = np.full(len(targets), -1)
-    rebounding_search(keys, targets, ranks)
-    np.testing.assert_array_equal(ranks, np.searchsorted(keys, targets))
