@@ -1,0 +1,85 @@
+"""Every code block of the README and of docs/ runs exactly as printed, alone, and prints what is shown below it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_bridge import SparkUnavailableError, require_java
+from tests.docs.code_blocks import BLOCKS, ROOT, CodeBlock
+from tests.docs.fresh_process import FreshProcesses
+
+PYTHON = [block for block in BLOCKS if block.language == "python"]
+CLUSTERS = ("spark", "Ray")
+"""Blocks in which one of these words occurs start Spark or use Ray."""
+
+EMBEDDED = [block for block in PYTHON if not any(word in block.code for word in CLUSTERS)]
+CLUSTERED = [block for block in PYTHON if block not in EMBEDDED]
+SHELL = [block for block in BLOCKS if block.language == "sh"]
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshProcesses]:
+    processes = FreshProcesses(tmp_path_factory.mktemp("blocks"))
+    yield processes
+    processes.close()
+
+
+@pytest.mark.parametrize("block", EMBEDDED, ids=lambda block: block.name)
+def test_a_block_runs_alone_and_prints_what_is_shown(block: CodeBlock, processes: FreshProcesses) -> None:
+    finished = processes.run(block.code)
+    assert (finished.status, finished.err) == (0, "")
+    assert finished.out == block.shown
+
+
+@pytest.mark.parametrize("block", CLUSTERED, ids=lambda block: block.name)
+def test_a_block_with_a_cluster_runs_alone_and_prints_what_is_shown(
+    block: CodeBlock, ray_cluster: None, tmp_path: Path
+) -> None:
+    import ray
+
+    if "spark" in block.code:
+        try:
+            require_java()
+        except SparkUnavailableError as error:
+            pytest.skip(str(error))
+    program = tmp_path / "program.py"
+    program.write_text(block.code)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "RAY_ADDRESS": ray.get_runtime_context().gcs_address,
+    }
+    finished = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout == block.shown
+
+
+def test_every_block_says_what_it_is() -> None:
+    assert {block.language for block in BLOCKS} <= {"python", "text", "sh", "sql", "yaml"}
+
+
+@pytest.mark.parametrize("block", SHELL, ids=lambda block: block.name)
+def test_what_a_shell_block_calls_exists(block: CodeBlock) -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"\bmake ([\w-]+)", block.code)) <= set(targets)
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted({block.page for block in BLOCKS})])
+def test_the_modules_that_a_page_names_exist(page: str) -> None:
+    for module in re.findall(r"python -m ([\w.]+)", (ROOT / page).read_text()):
+        assert importlib.util.find_spec(module) is not None, module
+
+
+def test_a_block_does_not_know_the_names_of_another(processes: FreshProcesses) -> None:
+    assert processes.run("known = 1\nprint(known)").out == "1\n"
+    assert "NameError" in processes.run("print(known)").err
