@@ -119,8 +119,8 @@ def _parts(run: Steady) -> Row:
 
 def _each(workloads: dict[str, Workload], tuples: int, seconds: float) -> Iterator[Row]:
     for label, workload in workloads.items():
-        for name, entry in CATALOGUE.items():
-            if not entry.bands or (name in SLOW and workload.window * workload.batch > 1 << 24):
+        for name, recipe in CATALOGUE.items():
+            if not recipe.bands or (name in SLOW and workload.window * workload.batch > 1 << 24):
                 continue
             make = partial(make_index, name, window=workload.window, batch=workload.batch)
             steady(WARM_UP, make, 2048)

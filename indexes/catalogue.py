@@ -1,9 +1,9 @@
-"""The window indexes by name, each made with parameters that suit a window and a batch size."""
+"""The window indexes by name, each with arguments that suit a window and a batch size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from indexes.grids.grid_index import GridIndex
@@ -26,12 +26,19 @@ from indexes.trees.leveled_trees import LeveledTrees
 from indexes.trees.pim_tree import PIMTree
 
 SUBWINDOWS = 4
-"""Subwindows of PanJoin's structures in a window: a few, since every probe asks each of them."""
+"""Subwindows of PanJoin's structures in a window: few, because every probe asks each of them."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an index is to serve: rows live at once, rows of a batch, dimensions, which is the key, where it starts."""
+    """Where an index will serve.
+
+    window:         rows that are live at once, about.
+    batch:          rows that arrive at once, about.
+    dimensions:     key columns.
+    key:            the dimension that an index over one key is built on; the others filter.
+    first_position: the position of the first row.
+    """
 
     window: int
     batch: int
@@ -40,44 +47,98 @@ class Place:
     first_position: int = 0
 
     @property
-    def subwindow(self) -> int:
-        return max(1, -(-self.window // SUBWINDOWS))
+    def of_all(self) -> dict[str, Any]:
+        """The arguments of every index over all dimensions."""
+        return {"dimensions": self.dimensions, "first_position": self.first_position}
 
     @property
-    def options(self) -> dict[str, Any]:
-        """What every index over one key takes by name."""
-        return {"dimensions": self.dimensions, "key": self.key, "first_position": self.first_position}
+    def of_one_key(self) -> dict[str, Any]:
+        """The arguments of every index over one key."""
+        return {**self.of_all, "key": self.key}
+
+    @property
+    def of_subwindows(self) -> dict[str, Any]:
+        """The arguments of PanJoin's structures."""
+        return {**self.of_one_key, "subwindow": max(1, -(-self.window // SUBWINDOWS))}
 
 
 @dataclass(frozen=True)
-class Entry:
-    """How an index is made, and whether it is one for ranges of one key."""
+class Recipe:
+    """How to make an index. Listing one in `CATALOGUE` registers the index everywhere: `make_index`, engines, tests.
 
-    make: Callable[[Place], WindowIndex]
+    kind:      the class.
+    arguments: the constructor's arguments for a place.
+    bands:     whether the index answers ranges of one key well; benchmarks of band joins leave out the others.
+    tiny:      values of arguments so small that a few rows cause splits, merges and overflows. Tests draw from them.
+    """
+
+    kind: Callable[..., WindowIndex]
+    arguments: Callable[[Place], dict[str, Any]]
     bands: bool = True
+    tiny: Mapping[str, Sequence[int | float]] = field(default_factory=dict)
+
+    def make(self, place: Place, **replaced: Any) -> WindowIndex:
+        """An empty index for a place, with some of the arguments replaced."""
+        return self.kind(**{**self.arguments(place), **replaced})
 
 
-CATALOGUE: Mapping[str, Entry] = {
-    "LinearScan": Entry(lambda at: LinearScan(at.first_position)),
-    "NestedLoop": Entry(lambda at: NestedLoop(at.dimensions, first_position=at.first_position)),
-    "SortedListIndex": Entry(lambda at: SortedListIndex(**at.options)),
-    "BPlusTree": Entry(lambda at: BPlusTree(**at.options)),
-    "ImmutableBPlusTree": Entry(lambda at: ImmutableBPlusTree(**at.options)),
-    "B-chain": Entry(lambda at: ChainedIndex(at.window, design="B-chain", **at.options)),
-    "IB-chain": Entry(lambda at: ChainedIndex(at.window, design="IB-chain", **at.options)),
-    "IMTree": Entry(lambda at: IMTree(at.window, **at.options)),
-    "PIMTree": Entry(lambda at: PIMTree(at.window, **at.options)),
-    "LeveledTrees": Entry(lambda at: LeveledTrees(**at.options)),
-    "RaPTable": Entry(lambda at: RaPTable(at.subwindow, **at.options)),
-    "WiBPlusTree": Entry(lambda at: WiBPlusTree(at.subwindow, **at.options)),
-    "BISort": Entry(lambda at: BISort(at.subwindow, **at.options)),
-    "HashIndex": Entry(lambda at: HashIndex(**at.options), bands=False),
-    "TieredRuns": Entry(lambda at: TieredRuns(at.dimensions, first_position=at.first_position)),
-    "GridIndex": Entry(
-        lambda at: GridIndex(at.dimensions, window=at.window, first_position=at.first_position), bands=False
+CATALOGUE: Mapping[str, Recipe] = {
+    "LinearScan": Recipe(LinearScan, lambda at: {"first_position": at.first_position}),
+    "NestedLoop": Recipe(NestedLoop, lambda at: at.of_all, tiny={"block_rows": (1, 4, 16)}),
+    "SortedListIndex": Recipe(SortedListIndex, lambda at: at.of_one_key),
+    "BPlusTree": Recipe(BPlusTree, lambda at: at.of_one_key, tiny={"fanout": (3, 4, 5)}),
+    "ImmutableBPlusTree": Recipe(ImmutableBPlusTree, lambda at: at.of_one_key, tiny={"fanout": (2, 3)}),
+    "B-chain": Recipe(
+        ChainedIndex,
+        lambda at: {"window": at.window, "design": "B-chain", **at.of_one_key},
+        tiny={"window": (1, 5, 30), "chain_length": (2, 4), "fanout": (3, 4)},
     ),
-    "RangeTreeWindow": Entry(
-        lambda at: RangeTreeWindow(at.dimensions, first_position=at.first_position), bands=False
+    "IB-chain": Recipe(
+        ChainedIndex,
+        lambda at: {"window": at.window, "design": "IB-chain", **at.of_one_key},
+        tiny={"window": (1, 5, 30), "chain_length": (2, 4), "fanout": (3, 4)},
+    ),
+    "IMTree": Recipe(
+        IMTree,
+        lambda at: {"window": at.window, **at.of_one_key},
+        tiny={"window": (1, 8, 40), "merge_ratio": (0.1, 0.5, 1.0), "fanout": (3, 4), "immutable_fanout": (2, 3)},
+    ),
+    "PIMTree": Recipe(
+        PIMTree,
+        lambda at: {"window": at.window, **at.of_one_key},
+        tiny={
+            "window": (1, 8, 40),
+            "merge_ratio": (0.1, 0.5, 1.0),
+            "insertion_depth": (0, 1, 2, 3),
+            "fanout": (3, 4),
+            "immutable_fanout": (2, 3),
+        },
+    ),
+    "LeveledTrees": Recipe(
+        LeveledTrees, lambda at: at.of_one_key, tiny={"recent": (1, 5), "growth": (2, 3), "fanout": (3,)}
+    ),
+    "RaPTable": Recipe(
+        RaPTable, lambda at: at.of_subwindows, tiny={"subwindow": (1, 7, 20), "partitions": (1, 2, 4)}
+    ),
+    "WiBPlusTree": Recipe(
+        WiBPlusTree, lambda at: at.of_subwindows, tiny={"subwindow": (1, 7, 50), "leaf_width": (2, 4), "fanout": (4,)}
+    ),
+    "BISort": Recipe(
+        BISort, lambda at: at.of_subwindows, tiny={"subwindow": (1, 7, 50), "buffer": (0, 2, 5), "partitions": (1, 4)}
+    ),
+    "HashIndex": Recipe(HashIndex, lambda at: at.of_one_key, bands=False),
+    "TieredRuns": Recipe(TieredRuns, lambda at: at.of_all, tiny={"tail_rows": (1, 5, 12), "largest_block": (4, 64)}),
+    "GridIndex": Recipe(
+        GridIndex,
+        lambda at: {"window": at.window, **at.of_all},
+        bands=False,
+        tiny={"window": (1, 500), "first_look": (1, 10, 100)},
+    ),
+    "RangeTreeWindow": Recipe(
+        RangeTreeWindow,
+        lambda at: at.of_all,
+        bands=False,
+        tiny={"tail_rows": (0, 5), "cut_rows": (1, 4), "largest_block": (4, 64)},
     ),
 }
 
@@ -85,10 +146,10 @@ CATALOGUE: Mapping[str, Entry] = {
 def make_index(
     name: str, *, window: int, batch: int = 1024, dimensions: int = 1, key: int = 0, first_position: int = 0
 ) -> WindowIndex:
-    """An empty index by its name.
+    """Make an empty index by its name; `Place` explains the other arguments.
 
-    window: rows that are live at once, about; batch: rows that come at once, about. `key` is the dimension that an
-    index over one key uses; the others filter.
+    >>> type(make_index("LeveledTrees", window=1_000_000)).__name__
+    'LeveledTrees'
     """
     if name not in CATALOGUE:
         raise ValueError(f"there is no index called {name!r}; there are {', '.join(CATALOGUE)}")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from indexes import Interval, Keys, LinearScan, Live
 from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.every_index import NAMES, tiny_indexes
+from tests.indexes.every_index import NAMES, tiny_index
 from tests.indexes.generated import assert_same, seeds
 
 
@@ -17,7 +17,7 @@ from tests.indexes.generated import assert_same, seeds
 def test_any_course_of_events_agrees_with_a_linear_scan(
     name: str, seed: int, dimensions: int, steps: list[str]
 ) -> None:
-    make = tiny_indexes(np.random.default_rng(seed))[name]
+    make = tiny_index(name, np.random.default_rng(seed))
     check_against_linear_scan(make, seed, dimensions, steps)
 
 
@@ -25,7 +25,7 @@ def test_any_course_of_events_agrees_with_a_linear_scan(
 def test_rows_come_in_any_order_of_positions_where_inserts_are_concurrent(name: str) -> None:
     rng = np.random.default_rng(4)
     columns = rng.integers(0, 30, (3, 600))
-    index, reference = tiny_indexes(rng)[name](3, 0), LinearScan()
+    index, reference = tiny_index(name, rng)(3, 0), LinearScan()
     if not index.concurrent_inserts:
         with pytest.raises(NotImplementedError, match="in the order of positions: use insert"):
             index.insert_at(0, [Keys(values) for values in columns])

@@ -21,7 +21,7 @@ from operators.protocol.sides import RIGHT
 from operators.query.condition import normalise
 from operators.query.expressions import stream
 from operators.values.key_types import to_keys
-from tests.indexes.every_index import NAMES, tiny_indexes
+from tests.indexes.every_index import NAMES, tiny_index
 from tests.indexes.generated import seeds
 
 R, S = stream("R"), stream("S")
@@ -81,7 +81,7 @@ def comparable(value: Any) -> bool:
 def test_every_type_compares_as_its_values_do(name: str, seed: int, types: tuple[str, str], sign: str) -> None:
     rng = np.random.default_rng(seed)
     stored, probing = types
-    index = tiny_indexes(rng)[name](1, 0)
+    index = tiny_index(name, rng)(1, 0)
     held: list[Any] = []
     first = 0
     for _ in range(int(rng.integers(1, 5))):
