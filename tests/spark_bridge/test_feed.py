@@ -42,8 +42,7 @@ def ingest(running: RunningTopology) -> Any:
 
 def staged_attempts(running: RunningTopology) -> list[tuple[str, str]]:
     """The attempts at sources of R whose rows wait for a commit."""
-    attempts: list[tuple[str, str]] = ingest(running)._streams["R"].staging.attempts
-    return attempts
+    return list(ingest(running)._streams["R"].staging._attempts)
 
 
 def rows_of(running: RunningTopology) -> list[tuple[object, ...]]:

@@ -43,11 +43,6 @@ class Staging:
         self._attempts: dict[tuple[str, str], _Staged] = {}
         self._committed: dict[str, _Staged] = {}
 
-    @property
-    def attempts(self) -> list[tuple[str, str]]:
-        """The attempts (source, attempt) that have staged rows and are not committed."""
-        return list(self._attempts)
-
     def keep(self, source: str, attempt: str, rows: pa.RecordBatch, times: tuple[Time, Time] | None) -> None:
         """Keep the next rows of an attempt, with their time bounds."""
         staged = self._attempts.get((source, attempt)) or self._new()

@@ -63,11 +63,6 @@ class ChannelReceiver:
         self._turnstiles = [Turnstile(f"{origin.component}[{origin.task}]") for origin in origins]
         port.exchanges[_OPERATION] = self._receive
 
-    @property
-    def refused(self) -> int:
-        """Messages that came twice or from a sender that had been replaced."""
-        return sum(turnstile.refused for turnstile in self._turnstiles)
-
     def _receive(self, caller: Caller, path: Path, reader: Any, writer: Any) -> None:
         caller.require(Right.CHANNEL)
         index, incarnation = self._address(path)

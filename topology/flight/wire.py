@@ -85,7 +85,6 @@ class Turnstile:
         self._incarnation = -1
         self._expected = 0
         self._lock = threading.Lock()
-        self.refused = 0
 
     def open(self, incarnation: int) -> None:
         """Begin a stream of an incarnation; a newer one shuts older ones out."""
@@ -97,13 +96,11 @@ class Turnstile:
                 self._expected = 0
 
     def deliver(self, incarnation: int, sequence: int, put: Callable[[], object]) -> None:
-        """Call `put` if this message is the next one. A repeated one is passed over and counted."""
+        """Call `put` if this message is the next one. A repeated one is passed over."""
         with self._lock:
             if incarnation != self._incarnation:
-                self.refused += 1
                 raise StaleStreamError(self._stale(incarnation))
             if sequence < self._expected:
-                self.refused += 1
                 return
             if sequence > self._expected:
                 raise StaleStreamError(

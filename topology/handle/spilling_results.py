@@ -86,12 +86,6 @@ class SpillingResults(ResultsQueue):
     def nbytes(self) -> int:
         return 0  # nobody waits because of them
 
-    @property
-    def unread_bytes(self) -> int:
-        """Bytes that wait for a reader, in memory and on disk."""
-        with self._lock:
-            return self._queue.memory_bytes + self._queue.disk_bytes + self._newest_bytes
-
     def _take(self, message: Message) -> None:
         """Keep rows, and notice the end; nothing else is of use to a reader."""
         if not isinstance(message, Batch) and message != End():

@@ -285,5 +285,3 @@ class _TranslatedStop:
         if isinstance(error, StoppedError):
             self._running._raise_error()
 
-
-__all__ = ["LocalRuntime", "LocalTopology", "Task"]

@@ -24,11 +24,14 @@ from topology.graph.graph import Topology
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.running import Endpoint, RunningTopology, log
 from topology.on_ray.actor import Address, Failure, TaskName, TaskOrder, actor_class
+from topology.on_ray.answers import gather, reason
 from topology.on_ray.background_calls import BackgroundCalls
 from topology.on_ray.cluster import membership, require_one_machine
 from topology.tasks.metrics import Metrics
 
 START_SECONDS = 120.0
+"""How long no task's process may answer while they start; each answer begins a new wait."""
+
 STOP_SECONDS = 5.0
 BLAME_SECONDS = 3.0
 """How long a task that lost its connection is not blamed, in case the one that died turns up."""
@@ -212,22 +215,14 @@ class RayTopology(RunningTopology):
             self._addresses[task] = answer
         self._ask("start", START_SECONDS, self._addresses)
 
-    def _ask(self, method: str, timeout: float, *arguments: Any) -> dict[TaskName, Any]:
-        """Call a method of every actor; a process that is gone is the error of its task."""
-        asked = {task: getattr(actor, method).remote(*arguments) for task, actor in self._actors.items()}
-        limit = time.monotonic() + timeout
-        answers = {}
-        for task, reference in asked.items():
-            try:
-                answers[task] = ray.get(reference, timeout=max(0.0, limit - time.monotonic()))
-            except ray.exceptions.GetTimeoutError:
-                raise TaskError(*task, f"its process did not answer within {timeout:.0f} seconds") from None
-            except ray.exceptions.RayError as error:
-                raise TaskError(*task, _reason(*task, error)) from None
-        return answers
+    def _ask(self, method: str, silence: float, *arguments: Any) -> dict[TaskName, Any]:
+        """Call a method of every actor and return the answers; see `gather`."""
+        return gather(
+            {task: getattr(actor, method).remote(*arguments) for task, actor in self._actors.items()}, silence
+        )
 
-    def _ask_metrics(self, timeout: float) -> Metrics:
-        return Metrics(tuple(self._ask("metrics", timeout).values()))
+    def _ask_metrics(self, silence: float) -> Metrics:
+        return Metrics(tuple(self._ask("metrics", silence).values()))
 
     def _watch(self) -> None:
         """Wait for the first task that fails, or for the end of all."""
@@ -244,7 +239,7 @@ class RayTopology(RunningTopology):
                 try:
                     failure = ray.get(reference)
                 except ray.exceptions.RayError as error:
-                    self._fail(TaskError(*task, _reason(*task, error)))
+                    self._fail(TaskError(*task, reason(*task, error)))
                     return
                 if failure is not None and not failure.lost:
                     self._fail(TaskError(*task, failure.text))
@@ -295,9 +290,3 @@ class RayTopology(RunningTopology):
         if self._error is not None:
             self._error_reported = True
             raise self._error
-
-
-def _reason(component: str, number: int, error: Exception) -> str:
-    """What Ray says about a process that did not answer; the last line is what the user reads first."""
-    died = isinstance(error, ray.exceptions.RayActorError) and "creation task" not in str(error)
-    return f"{error}\nthe process of component '{component}', task {number}, died" if died else str(error)

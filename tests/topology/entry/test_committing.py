@@ -136,7 +136,7 @@ def test_rows_of_a_straggler_are_dropped_after_the_commit() -> None:
     queue.ingest.commit("R", "p", "1", 1)
     queue.ingest.stage("R", "p", "2", rows(1))
     queue.ingest.stage("R", "p", "1", rows(0))  # would go backwards: a straggler's rows are not even checked
-    assert queue.ingest._streams["R"].staging.attempts == []
+    assert queue.ingest._streams["R"].staging._attempts == {}
     assert entered(queue) == [("p", [1])]
     queue.ingest.stage("R", "p", "2", rows(1))
 

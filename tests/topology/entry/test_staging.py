@@ -35,7 +35,7 @@ def test_rows_are_given_out_after_the_commit_and_then_the_end_of_their_source() 
     assert staging.next() is None
     staging.commit("p", "1")
     assert given_out(staging) == [("p", [1, 2]), ("p", [3]), ("p", None)]
-    assert staging.attempts == []
+    assert staging._attempts == {}
 
 
 def test_only_the_winning_attempt_is_given_out() -> None:
@@ -45,7 +45,7 @@ def test_only_the_winning_attempt_is_given_out() -> None:
     keep(staging, "q", "first try", 7)
     staging.commit("p", "second try")
     assert given_out(staging) == [("p", [1, 2]), ("p", None)]
-    assert staging.attempts == [("q", "first try")]
+    assert list(staging._attempts) == [("q", "first try")]
 
 
 def test_a_source_without_rows_ends_too() -> None:
@@ -110,4 +110,4 @@ def test_closing_drops_everything() -> None:
     staging.commit("p", "1")
     staging.close()
     assert staging.next() is None
-    assert staging.attempts == []
+    assert staging._attempts == {}

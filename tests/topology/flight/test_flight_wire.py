@@ -32,7 +32,7 @@ class Receiver:
         self.token = self.authority.issue(Grant(Right.CHANNEL))
         self.port = FlightPort(self.authority)
         self.inbox = Inbox(2, capacity)
-        self.channels = ChannelReceiver((Origin("p", 0, 0), Origin("p", 1, 1)), self.inbox, self.port)
+        ChannelReceiver((Origin("p", 0, 0), Origin("p", 1, 1)), self.inbox, self.port)
 
     def connect(self, index: int = 0, incarnation: int = 0) -> FlightChannel:
         return FlightChannel(self.port.location, self.token, index, incarnation, "the consumer")
@@ -164,7 +164,6 @@ def test_a_replaced_sender_is_refused_and_a_repeated_message_passed_over() -> No
     with pytest.raises(StaleStreamError, match="message 2 came where 1 was expected"):
         turnstile.deliver(1, 2, lambda: arrived.append("gap"))
     assert arrived == ["old 0", "new 0"]
-    assert turnstile.refused == 2
 
 
 def test_a_message_that_could_not_be_put_is_still_expected() -> None:
@@ -193,7 +192,6 @@ def test_a_zombie_on_the_wire_hears_that_it_has_been_replaced() -> None:
             for _ in range(10_000):
                 old(Barrier(3))
         assert consumer.inbox.poll() is None
-        assert consumer.channels.refused == 1
         closed(new)
         old.close()
 

@@ -38,7 +38,7 @@ def test_unread_rows_go_to_disk_and_come_back_in_order(tmp_path: Any, monkeypatc
     queue.end()
     assert read(queue) == list(range(5_000))
     assert queue.finished
-    assert queue.unread_bytes == 0
+    assert queue._queue.memory_bytes + queue._queue.disk_bytes + queue._newest_bytes == 0
 
 
 def test_rows_come_out_once_and_in_order_while_some_are_gathered_and_some_are_not(
