@@ -5,10 +5,12 @@ from operators import CountWindow as CountWindow
 from operators import DurationError as DurationError
 from operators import Engine as Engine
 from operators import EveryK as EveryK
+from operators import Explanation as Explanation
 from operators import Function as Function
 from operators import HandshakeJoin as HandshakeJoin
 from operators import IndexJoin as IndexJoin
 from operators import JoinError as JoinError
+from operators import JoinRun as JoinRun
 from operators import Ordering as Ordering
 from operators import PanJoin as PanJoin
 from operators import PredicateError as PredicateError
@@ -53,6 +55,7 @@ from topology import FlightClient as FlightClient
 from topology import Global as Global
 from topology import Grouping as Grouping
 from topology import GroupingError as GroupingError
+from topology import Handle as Handle
 from topology import Idle as Idle
 from topology import Input as Input
 from topology import InputError as InputError

@@ -13,9 +13,11 @@ from .engines.shared.index_setting import IndexSetting as IndexSetting
 from .engines.shared.work_queue import WorkQueue as WorkQueue
 from .engines.split_join.description import SplitJoin as SplitJoin
 from .engines.spo_join.description import SPOJoin as SPOJoin
+from .explanation import Explanation as Explanation
 from .intake.scale_gate import ScaleGate as ScaleGate
 from .intake.waiting_run import SourceName as SourceName
 from .join import StreamJoin as StreamJoin
+from .join_run import JoinRun as JoinRun
 from .protocol.element_rows import ElementRows as ElementRows
 from .protocol.limits import Limits as Limits
 from .protocol.sides import SIDES as SIDES

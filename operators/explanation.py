@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from operators.join_topology import join_topology
 from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.condition import conjuncts
 from operators.query.errors import PredicateError
 from operators.query.predicate import ComparisonReader, Predicate
+from operators.resolved_join import ResolvedJoin
 from operators.routing.pair_check import PairCheck
 from operators.routing.payload_plan import PayloadPlan
 from operators.state_estimates import row_bytes, rows_in_words
 from topology import Metrics, Plan
 
-if TYPE_CHECKING:
-    from operators.join import StreamJoin
 
 @dataclass(frozen=True)
 class Explanation:
@@ -47,14 +46,14 @@ class Explanation:
 
 
 def explain(
-    join: StreamJoin, schemas: Mapping[str, pa.Schema] | None = None, observed: Metrics | None = None
+    join: ResolvedJoin, schemas: Mapping[str, pa.Schema] | None = None, observed: Metrics | None = None
 ) -> Explanation:
     """Explain a join.
 
     schemas:  those of the streams, where they are known: the estimate of the state then includes the payload.
     observed: the metrics of a run.
     """
-    plan = join.plan()
+    plan = join_topology(join).plan()
     sections: list[tuple[str, tuple[str, ...]]] = [("condition", (str(join.condition.written),))]
     for number, branch in enumerate(join.condition.branches):
         name = "search" if len(join.condition.branches) == 1 else f"search {number + 1}"
@@ -102,16 +101,14 @@ def _search(branch: Predicate, roles: tuple[str, str]) -> Iterator[str]:
         yield f"without the pairs found before: NOT ({expression!r})"
 
 
-def _state(join: StreamJoin, schemas: Mapping[str, pa.Schema]) -> Iterator[str]:
-    assert join.selection is not None
+def _state(join: ResolvedJoin, schemas: Mapping[str, pa.Schema]) -> Iterator[str]:
     checks = tuple(PairCheck(branch) for branch in join.condition.branches)
     payload = PayloadPlan(join.selection, join.selection.kind, checks)
-    comparisons = sum(len(branch.dimensions) for branch in join.condition.branches)
     total: int | None = 0
     for side in (LEFT, RIGHT):
-        schema = schemas.get(join.stream_of(join.roles[side]))
+        schema = schemas.get(join.streams[side])
         kept = None if schema is None else pa.schema([schema.field(name) for name in payload.columns(side, schema)])
-        width = row_bytes(comparisons, kept)
+        width = row_bytes(join.comparisons, kept)
         shown = f"about {width} bytes a row" + (", and the columns that results show" if kept is None else "")
         rows = join.windows[side].rows
         total = None if rows is None or total is None or kept is None else total + rows * width
@@ -130,8 +127,8 @@ def _elements(plan: Plan) -> Iterator[str]:
         yield f"{node.name}{tasks}{fed}{note}"
 
 
-def _observed(join: StreamJoin, metrics: Metrics) -> Iterator[str]:
-    collector = join.engine.collector
+def _observed(join: ResolvedJoin, metrics: Metrics) -> Iterator[str]:
+    collector = join.engines[0].engine.collector
     for side, role in enumerate(join.roles):
         came = metrics.total(f"{SIDES[side]}_rows", "router")
         yield f"{role}: {came:,.0f} rows came, {metrics.total(f'{SIDES[side]}_live', 'router'):,.0f} live"

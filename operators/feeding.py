@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from operators.query.errors import JoinError
-from topology import InterlaceError, RunningTopology, StoppedError
+from topology import Handle, InterlaceError, StoppedError
 
 FEED_ROWS = 1 << 16
 """Tables are sent in batches of at most so many rows."""
@@ -58,7 +58,7 @@ def _feed(stream: str, source: str, rows: object) -> Feed:
 class Feeding:
     """Sends all feeds and then finishes, in a thread of its own; a context manager that waits for it."""
 
-    def __init__(self, running: RunningTopology, feeds: list[Feed]) -> None:
+    def __init__(self, running: Handle, feeds: list[Feed]) -> None:
         self._running = running
         self._feeds = feeds
         self._error: BaseException | None = None

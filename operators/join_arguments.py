@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any
 
 from operators.query.errors import JoinError
+from operators.query.functions import Function
 from operators.query.windows import Window
 from topology import Runtime
+
+
+def comparable(argument: Any) -> Hashable:
+    """A value that is equal for equal arguments, and can be hashed.
+
+    `==` of two column expressions builds a condition, so expressions become tuples of their parts. 1, 1.0 and True are
+    equal in Python and mean different arithmetic in a condition, so numbers stand beside their types.
+    """
+    if is_dataclass(argument):
+        parts = (getattr(argument, each.name) for each in fields(argument) if each.compare)
+        return type(argument), *map(comparable, parts)
+    if isinstance(argument, Function):
+        return comparable(argument.compute), argument.name
+    if isinstance(argument, Mapping):
+        return frozenset((name, comparable(value)) for name, value in argument.items())
+    if isinstance(argument, list | tuple):
+        return tuple(map(comparable, argument))
+    if isinstance(argument, int | float | Decimal):
+        return type(argument), argument
+    return argument
 
 
 def check_roles(left: object, right: object, streams: object) -> None:

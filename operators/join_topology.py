@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
-from operators.intake.event_time_settings import RESULTS, BoundCheck, bounds_of, idle_seconds
+from operators.intake.event_time_settings import RESULTS, BoundCheck
 from operators.intake.gate import Gate
 from operators.intake.late_rows import LATE, LATE_STREAM
 from operators.protocol.answers import answer_streams
 from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.condition import columns_in
-from operators.query.durations import Duration
 from operators.query.kinds import Kind
-from operators.query.orderings import ordering_of
+from operators.resolved_join import ResolvedJoin
 from operators.results.collector import Collector
 from operators.routing.branch_builder import BranchBuilder
 from operators.routing.pair_check import PairCheck
@@ -26,23 +24,21 @@ from operators.routing.step_rows import is_per_key
 from operators.stream_check import StreamCheck
 from topology import Input, Topology, TopologyBuilder
 
-if TYPE_CHECKING:
-    from operators.join import StreamJoin
 
-
-def join_topology(join: StreamJoin) -> Topology:
+def join_topology(join: ResolvedJoin) -> Topology:
     """The graph of a join's processing elements."""
-    assert join.selection is not None
-    builder = TopologyBuilder(f"{join.left} join {join.right}")
+    builder = TopologyBuilder(" join ".join(join.roles))
     engines = [choice.engine for choice in join.engines]
     _add_inputs(builder, join)
-    gate = builder.bolt(engines[0].gate, Gate(tuple(join.event_times.items()), join.step_rows, tuple(_bounds(join))))
+    gate = builder.bolt(
+        engines[0].gate, Gate(tuple(join.event_times.items()), join.step_rows, tuple(join.bounds.items()))
+    )
     for stream in join.stream_names:
         gate.global_grouping(stream)
     checks = tuple(PairCheck(branch) for branch in join.condition.branches)
     payload = PayloadPlan(join.selection, join.selection.kind, checks, join.wheres)
     answering = [_add_branch(builder, join, number, payload if number == 0 else None) for number in range(len(engines))]
-    described = Collector(join.selection, ordering_of(join.ordering), checks, tuple(answering))
+    described = Collector(join.selection, join.ordering, checks, tuple(answering))
     collector = builder.bolt(engines[0].collector, described)
     for stream in ("limits", "payload.left", "payload.right"):
         collector.global_grouping(ROUTER, stream)
@@ -58,54 +54,47 @@ def join_topology(join: StreamJoin) -> Topology:
     return builder.build()
 
 
-def _add_inputs(builder: TopologyBuilder, join: StreamJoin) -> None:
-    assert join.selection is not None
+def _add_inputs(builder: TopologyBuilder, join: ResolvedJoin) -> None:
     columns = []
     for side in (LEFT, RIGHT):
         where = join.wheres[side]
         named = [] if where is None else [column.name for column in columns_in(where)]
         columns.append(tuple(dict.fromkeys([*join.condition.columns(side), *named])))
-    streams = tuple(join.stream_of(role) for role in join.roles)
     for stream in join.stream_names:
         check: Callable[[pa.Schema], None]
-        check = StreamCheck(stream, join.condition, join.selection, streams, (columns[LEFT], columns[RIGHT]))
-        column, bound = join.event_time_of(stream), dict(_bounds(join)).get(stream)
+        check = StreamCheck(stream, join.condition, join.selection, join.streams, (columns[LEFT], columns[RIGHT]))
+        column, bound = join.event_times[stream], join.bounds.get(stream)
         if column is not None and bound is not None:
             check = BoundCheck(stream, column, bound, check)
-        described = Input(None, column, check, disordered=bound is not None, idle_after=idle_seconds(join.idle_after))
+        described = Input(None, column, check, disordered=bound is not None, idle_after=join.idle_after)
         builder.input(stream, described)
 
 
 def _add_branch(
-    builder: TopologyBuilder, join: StreamJoin, number: int, payload: PayloadPlan | None
+    builder: TopologyBuilder, join: ResolvedJoin, number: int, payload: PayloadPlan | None
 ) -> tuple[str, ...]:
     """Add the router and the elements of one alternative; return the elements that answer."""
     suffix = f".{number + 1}" if number else ""
     choice, branch = join.engines[number], join.condition.branches[number]
     engine = choice.engine
     sides = (_side(join, LEFT, engine), _side(join, RIGHT, engine))
-    chosen = f"auto: {choice}" if join.using == "auto" else ""
+    chosen = f"auto: {choice}" if join.chosen else ""
     counts = _counts(join, engine)
     described = Router(sides, branch, payload, engine.split_fields, chosen, join.keys, counts)
     router = builder.bolt(ROUTER + suffix, described)
     for stream in join.stream_names:
         router.global_grouping(join.engines[0].engine.gate, stream)
-    plan = ElementPlan(branch, ordering_of(join.ordering), join.windows, join.step_rows, ROUTER + suffix, counts)
+    plan = ElementPlan(branch, join.ordering, join.windows, join.step_rows, ROUTER + suffix, counts)
     names = engine.add_elements(BranchBuilder(builder, suffix) if suffix else builder, plan)
     return tuple(name + suffix for name in names)
 
 
-def _counts(join: StreamJoin, engine: Engine) -> bool:
+def _counts(join: ResolvedJoin, engine: Engine) -> bool:
     """Whether elements may answer with counts: nothing else is asked for, and nothing is left to test on pairs."""
     alone = len(join.condition.branches) == 1 and join.condition.branches[0].residual is None
     return alone and join.kind is Kind.COUNT and engine.can_count
 
 
-def _side(join: StreamJoin, side: int, engine: Engine) -> JoinSide:
-    role, window = join.roles[side], join.windows[side]
-    stream = join.stream_of(role)
-    return JoinSide(role, stream, join.event_time_of(stream), window, engine.merge_policy(window))
-
-
-def _bounds(join: StreamJoin) -> Iterable[tuple[str, Duration]]:
-    return bounds_of(join.out_of_order, join.event_times).items()
+def _side(join: ResolvedJoin, side: int, engine: Engine) -> JoinSide:
+    stream, window = join.streams[side], join.windows[side]
+    return JoinSide(join.roles[side], stream, join.event_times[stream], window, engine.merge_policy(window))

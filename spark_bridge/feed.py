@@ -20,7 +20,7 @@ from spark_bridge.schemas import arrow_schema
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.staging_task import STATUS, StagePartition, source_name
 from spark_bridge.tagged_jobs import tagged_jobs
-from topology import InputError, InterlaceError, RunningTopology, check_event_time
+from topology import Handle, InputError, InterlaceError, check_event_time
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class FeedReport:
 
 def feed(
     df: DataFrame,
-    running: RunningTopology,
+    running: Handle,
     stream: str = "R",
     event_time: str | None = None,
     *,
@@ -108,7 +108,7 @@ def feed(
 class _Sources:
     """The physical sources of one feed, on the driver."""
 
-    def __init__(self, running: RunningTopology, stream: str, prefix: str, feed_number: str) -> None:
+    def __init__(self, running: Handle, stream: str, prefix: str, feed_number: str) -> None:
         self.prefix = prefix
         self.names: tuple[str, ...] = ()
         self._running = running
@@ -164,11 +164,11 @@ def _winners(stream: str, partitions: int, statuses: Sequence[Any]) -> list[tupl
     return [winners[partition] for partition in range(partitions)]
 
 
-_prefixes: weakref.WeakKeyDictionary[RunningTopology, dict[str, list[str]]] = weakref.WeakKeyDictionary()
+_prefixes: weakref.WeakKeyDictionary[Handle, dict[str, list[str]]] = weakref.WeakKeyDictionary()
 _prefixes_lock = threading.Lock()
 
 
-def _new_prefix(running: RunningTopology, stream: str, wanted: str | None) -> str:
+def _new_prefix(running: Handle, stream: str, wanted: str | None) -> str:
     """The prefix of a feed's sources: as wanted, or made of the number of feeds to that stream so far."""
     with _prefixes_lock:
         used = _prefixes.setdefault(running, {}).setdefault(stream, [])

@@ -16,14 +16,14 @@ from spark_bridge.results_task import SPOOL, ReadSink, UnpackRows, schema_in
 from spark_bridge.schemas import spark_ready, spark_schema
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.tagged_jobs import tagged_jobs
-from topology import InputError, InterlaceError, RunningTopology, StoppedError, TopologyError
+from topology import Handle, InputError, InterlaceError, StoppedError, TopologyError
 
 CAUSE_SECONDS = 10.0
 """How long to wait for the news of why a topology stopped."""
 
 
 def results_dataframe(
-    running: RunningTopology, spark: SparkSession, sink: str | None = None, *, finish: bool = True
+    running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True
 ) -> DataFrame:
     """Bring everything that reaches a sink to Spark; returns when the last result has been read.
 
@@ -67,7 +67,7 @@ def results_dataframe(
         return spool.mapInArrow(UnpackRows(schema), spark_schema(schema))
 
 
-def _cause(running: RunningTopology, sink: str, error: InterlaceError) -> InterlaceError:
+def _cause(running: Handle, sink: str, error: InterlaceError) -> InterlaceError:
     """What stopped the topology, where the reader only saw that it stopped."""
     if isinstance(error, StoppedError):
         try:
@@ -77,19 +77,19 @@ def _cause(running: RunningTopology, sink: str, error: InterlaceError) -> Interl
     return error
 
 
-def _result_schema(running: RunningTopology, sink: str, read: pa.Schema | None) -> pa.Schema:
+def _result_schema(running: Handle, sink: str, read: pa.Schema | None) -> pa.Schema:
     """What the topology says the rows of a sink look like, or else what the first ones looked like."""
-    told = getattr(running, "sink_schema", None)
-    if told is not None:
-        return told(sink)
+    known = running.sink_schema(sink)
+    if known is not None:
+        return known
     return pa.schema([]) if read is None else read
 
 
-_read: weakref.WeakKeyDictionary[RunningTopology, set[str]] = weakref.WeakKeyDictionary()
+_read: weakref.WeakKeyDictionary[Handle, set[str]] = weakref.WeakKeyDictionary()
 _read_lock = threading.Lock()
 
 
-def _claim(running: RunningTopology, sink: str) -> None:
+def _claim(running: Handle, sink: str) -> None:
     with _read_lock:
         sinks = _read.setdefault(running, set())
         if sink in sinks:

@@ -64,10 +64,11 @@ from .graph.messages import Time as Time
 from .graph.messages import Watermark as Watermark
 from .graph.messages import rows_bytes as rows_bytes
 from .graph.plan import Plan as Plan
-from .handle.running import Endpoint as Endpoint
+from .handle.handle import Endpoint as Endpoint
+from .handle.handle import Handle as Handle
+from .handle.handle import log as log
 from .handle.running import RunningTopology as RunningTopology
 from .handle.running import Runtime as Runtime
-from .handle.running import log as log
 from .local.runtime import LocalRuntime as LocalRuntime
 from .on_ray.runtime import RayRuntime as RayRuntime
 from .tasks.inbox import Inbox as Inbox

@@ -73,7 +73,7 @@ class Selection:
 
     @classmethod
     def of(
-        cls, roles: tuple[str, str], select: Sequence[str | Expression] | None, kind: Kind = Kind.INNER
+        cls, roles: tuple[str, str], select: Sequence[str | Expression | Item] | None, kind: Kind = Kind.INNER
     ) -> Selection:
         """Read a list such as ["R.id", "S.*", (R.price * 2).alias("double")]."""
         if select is None:
@@ -198,6 +198,8 @@ def _name(item: Item) -> str:
 
 
 def _item(roles: tuple[str, str], given: object) -> Item:
+    if isinstance(given, SelectItem | ComputedItem | CountItem):
+        return given
     left, right = roles
     name = given.name if isinstance(given, Alias) else None
     given = given.operand if isinstance(given, Alias) else given

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from operators import CountWindow, IndexJoin, StreamJoin, TimeWindow
+from operators import CountWindow, IndexJoin, JoinRun, StreamJoin, TimeWindow
 
 ROWS = pa.table({"id": range(40), "k": [i % 4 for i in range(40)], "x": [float(i * 7 % 11) for i in range(40)]})
 
 
-def section(join: StreamJoin, name: str) -> str:
+def section(join: StreamJoin | JoinRun, name: str) -> str:
     return "\n".join(line for title, lines in join.explain().sections if title == name for line in lines)
 
 
@@ -53,10 +53,12 @@ def test_the_state_is_estimated_from_windows_and_schemas() -> None:
 def test_after_a_run_it_shows_what_was_observed() -> None:
     join = StreamJoin("R", "S", "R.x < S.x AND R.x * R.x < S.x", CountWindow(9))
     assert "observed" not in str(join.explain())
-    results = join.collect({"R": ROWS, "S": ROWS})
-    observed = section(join, "observed")
+    run = join.run({"R": ROWS, "S": ROWS})
+    observed = section(run, "observed")
     assert "R: 40 rows came" in observed
-    assert f"{results.num_rows:,} results of " in observed
+    assert f"{run.result.num_rows:,} results of " in observed
+    assert str(join.explain(observed=run)) == str(run.explain())
+    assert "observed" not in str(join.explain())
 
 
 def test_a_running_join_explains_itself() -> None:

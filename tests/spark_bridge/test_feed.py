@@ -24,6 +24,7 @@ from tests.operators.intake.out_of_order import in_order, late_rows, told
 from tests.spark_bridge import faulty_tasks
 from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, readings
 from topology import (
+    Handle,
     Input,
     InputError,
     LocalRuntime,
@@ -35,17 +36,17 @@ from topology import (
 )
 
 
-def ingest(running: RunningTopology) -> Any:
+def ingest(running: Handle) -> Any:
     inner: Any = running._running if isinstance(running, RunningJoin) else running
     return inner._ingest
 
 
-def staged_attempts(running: RunningTopology) -> list[tuple[str, str]]:
+def staged_attempts(running: Handle) -> list[tuple[str, str]]:
     """The attempts at sources of R whose rows wait for a commit."""
     return list(ingest(running)._streams["R"].staging._attempts)
 
 
-def rows_of(running: RunningTopology) -> list[tuple[object, ...]]:
+def rows_of(running: Handle) -> list[tuple[object, ...]]:
     running.finish()
     return plain(pa.Table.from_batches(list(running.results())))
 

@@ -18,7 +18,7 @@ from topology.flight.errors import raised_by
 from topology.flight.port import action, descriptor, ticket
 from topology.flight.wire import extracted
 from topology.graph.errors import ConnectionLostError, InputError
-from topology.handle.running import Endpoint
+from topology.handle.handle import Endpoint
 
 SEND_BYTES = 16 * 1024 * 1024
 """Larger batches are cut before they are sent."""

@@ -26,8 +26,8 @@ from topology.flight.port import FlightPort, Path
 from topology.flight.wire import aligned, embedded
 from topology.graph.errors import InputError, StoppedError, TopologyError
 from topology.graph.graph import Topology
+from topology.handle.handle import Endpoint
 from topology.handle.results_queue import ResultsQueue
-from topology.handle.running import Endpoint
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 """The largest batch a client may send."""

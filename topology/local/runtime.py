@@ -20,7 +20,8 @@ from topology.graph.components import Emit, SpoutTask, Task, TaskContext
 from topology.graph.errors import StoppedError, TaskError
 from topology.graph.graph import Node, Topology
 from topology.graph.messages import Message
-from topology.handle.running import Endpoint, RunningTopology, Runtime, log
+from topology.handle.handle import Endpoint, log
+from topology.handle.running import RunningTopology, Runtime
 from topology.handle.spilling_results import results_queue
 from topology.local.workers import DrivenTask, Workers
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox

@@ -92,8 +92,7 @@ def test_results_have_the_schema_that_was_promised_in_every_kind(kind: Kind) -> 
         select += [(S.x - R.x).alias("apart"), S.id.alias("other")]
     join = StreamJoin("R", "S", "R.x < S.x OR R.id = 2 AND S.id = 3", CountWindow(2), kind, None, select, "ts")
     result = join.collect({"R": table, "S": table})
-    assert join.selection is not None
-    assert result.schema == join.selection.result_schema((table.schema, table.schema))
+    assert result.schema == join.resolved.selection.result_schema((table.schema, table.schema))
     rows = result.to_pylist()
     assert rows
     for row in rows:

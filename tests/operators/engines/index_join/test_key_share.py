@@ -56,9 +56,8 @@ def test_each_element_stores_its_share_alone() -> None:
     keys = np.arange(4000)
     table = pa.table({"id": keys, "k": keys})
     join = StreamJoin("R", "S", "R.k = S.k", CountWindow(5000), using=IndexJoin("HashIndex", 1, partitions=4))
-    join.collect({"R": table, "S": table})
-    assert join.last_metrics is not None
-    stored = [task.own["left_stored"] for task in join.last_metrics.of("index-join")]
+    run = join.run({"R": table, "S": table})
+    stored = [task.own["left_stored"] for task in run.metrics.of("index-join")]
     assert sum(stored) == 4000
     assert max(stored) < 1300
 

@@ -59,7 +59,7 @@ def record_engines(draw: st.DrawFn) -> PanJoin:
 
 
 def dimensions(case: JoinCase) -> int:
-    return len(join_of(case, PanJoin()).predicate.dimensions)
+    return len(join_of(case, PanJoin()).resolved.condition.branches[0].dimensions)
 
 
 ONE_DIMENSION = join_cases(max_terms=1).filter(lambda case: dimensions(case) == 1)

@@ -1,0 +1,183 @@
+"""From a user's arguments to a resolved join: every default filled in, every text parsed, every choice made, once.
+
+`StreamJoin` holds what the user wrote. `resolve` checks it and computes what everything after needs: `join_topology`
+builds the graph from it, `explanation` describes it, `RunningJoin` checks the types of arriving rows against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from indexes import check_whole_number
+from operators.engines.auto_engine import EngineChoice, choose_engine
+from operators.engines.shared.engine import Engine
+from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
+from operators.join_arguments import check_event_time, check_roles, check_windows
+from operators.protocol.sides import LEFT, RIGHT
+from operators.query.condition import Condition, by_side, normalise
+from operators.query.durations import Duration
+from operators.query.errors import JoinError, PredicateError
+from operators.query.expressions import And, Expression
+from operators.query.interval_join import interval_windows
+from operators.query.kinds import Kind, kind_of
+from operators.query.orderings import Ordering, ordering_of
+from operators.query.predicate import LAST_OF_EACH_KEY
+from operators.query.windows import Window
+from operators.routing.step_rows import is_per_key
+from operators.sql.parse import parse_condition
+from operators.values.selection import Selection
+
+if TYPE_CHECKING:
+    from operators.join import StreamJoin
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedJoin:
+    """A join with nothing left open. Pairs are by side: left, right.
+
+    roles:       the names of the two sides; in a self-join of R they are R1 and R2 unless the user names them.
+    streams:     the stream of each side; twice the same in a self-join.
+    condition:   the normal form of `on`; in an inner join `where` is part of it.
+    wheres:      for each side the condition that its rows must satisfy to appear at all.
+    keys:        the columns that make a row's key; None where no window is per key.
+    engines:     the engine that searches for each alternative of the condition, and why.
+    chosen:      `engines` were chosen here, not named by the user.
+    event_times: the event-time column of each stream; None where the number of the row is its time.
+    bounds:      how far a stream may be out of order, for those that may.
+    idle_after:  seconds of silence after which a source is idle; None: never.
+    """
+
+    roles: tuple[str, str]
+    streams: tuple[str, str]
+    kind: Kind
+    condition: Condition
+    wheres: tuple[Expression | None, Expression | None]
+    windows: tuple[Window, Window]
+    keys: tuple[tuple[str, ...], tuple[str, ...]] | None
+    selection: Selection
+    engines: tuple[EngineChoice, ...]
+    chosen: bool
+    event_times: Mapping[str, str | None]
+    bounds: Mapping[str, Duration]
+    idle_after: float | None
+    ordering: Ordering
+    step_rows: int
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The distinct streams: two, or one in a self-join."""
+        return tuple(dict.fromkeys(self.streams))
+
+    @property
+    def comparisons(self) -> int:
+        """The comparisons that are searched by keys, over all alternatives."""
+        return sum(len(branch.dimensions) for branch in self.condition.branches)
+
+
+def resolve(join: StreamJoin) -> ResolvedJoin:
+    """Check the arguments of a join and compute what follows from them; raises a `JoinError` or a `PredicateError`."""
+    ordering = ordering_of(join.ordering)
+    check_whole_number("", "step_rows", join.step_rows, error=JoinError)
+    if not isinstance(join.using, Engine) and join.using != "auto":
+        raise JoinError(f"using must be an engine such as SPOJoin(), or 'auto', not {join.using!r}")
+    check_roles(join.left, join.right, join.streams)
+    roles, streams = _roles(join.left, join.right), _streams(join)
+    names = tuple(dict.fromkeys(streams))
+    check_event_time(join.event_time, names)
+    kind = kind_of(join.kind)
+    on = _expression("on", join.on, roles, join)
+    where = None if join.where is None else _expression("where", join.where, roles, join)
+    if where is not None and kind is Kind.INNER:
+        on, where = And(on, where), None
+    wheres = (None, None) if where is None else by_side(where, roles)
+    condition = normalise(on, *roles).among(wheres)
+    event_times = {name: _event_time_of(join, name) for name in names}
+    windows = _windows(join, on, roles, (event_times[streams[LEFT]], event_times[streams[RIGHT]]))
+    keys = None
+    if any(is_per_key(window) for window in windows):
+        keys = condition.equal_columns(LEFT), condition.equal_columns(RIGHT)
+        condition = _per_key(condition, roles)
+    selection = Selection.of(roles, join.select, kind)
+    check_stream_names(names)
+    return ResolvedJoin(
+        roles,
+        streams,
+        kind,
+        condition,
+        wheres,
+        windows,
+        keys,
+        selection,
+        _engines(join, condition, windows),
+        join.using == "auto",
+        event_times,
+        bounds_of(join.out_of_order, event_times),
+        idle_seconds(join.idle_after),
+        ordering,
+        join.step_rows,
+    )
+
+
+def _roles(left: str, right: str) -> tuple[str, str]:
+    return (left, right) if left != right else (f"{left}1", f"{left}2")
+
+
+def _streams(join: StreamJoin) -> tuple[str, str]:
+    given = join.streams or {}
+    for role in given:
+        if role not in (join.left, join.right):
+            roles = (join.left, join.right)
+            raise JoinError(f"streams names '{role}', which is no role of this join; its roles: {roles}")
+    return given.get(join.left, join.left), given.get(join.right, join.right)
+
+
+def _event_time_of(join: StreamJoin, stream: str) -> str | None:
+    return join.event_time.get(stream) if isinstance(join.event_time, Mapping) else join.event_time
+
+
+def _expression(name: str, given: str | Expression, roles: tuple[str, str], join: StreamJoin) -> Expression:
+    if isinstance(given, str):
+        return parse_condition(given, *roles, stream=join.left if join.left == join.right else None)
+    if not isinstance(given, Expression):
+        raise PredicateError(f"{name} must be SQL text or a column expression, not {given!r}")
+    return given
+
+
+def _windows(
+    join: StreamJoin, on: Expression, roles: tuple[str, str], event_times: tuple[str | None, str | None]
+) -> tuple[Window, Window]:
+    """The window of each side: as given, or those that an interval join implies."""
+    if join.window is not None:
+        check_windows(join.window)
+        return join.window if isinstance(join.window, tuple) else (join.window, join.window)
+    left, right = event_times
+    windows = None
+    if left is not None and right is not None:
+        windows = interval_windows(on, (roles[LEFT], left), (roles[RIGHT], right))
+    if windows is None:
+        raise JoinError(
+            "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds "
+            f"the difference of the event times, such as {roles[LEFT]}.ts BETWEEN {roles[RIGHT]}.ts - INTERVAL '5' "
+            f"MINUTE AND {roles[RIGHT]}.ts"
+        )
+    return windows
+
+
+def _per_key(condition: Condition, roles: tuple[str, str]) -> Condition:
+    """Add a dimension to the condition: a row must be among the last of its key."""
+    if not condition.equal_columns(LEFT):
+        left, right = roles
+        raise JoinError(
+            f"a window per key needs an equality that says what the key is: add one to the condition, such as "
+            f"{left}.key = {right}.key, outside of any OR"
+        )
+    (branch,) = condition.branches
+    return replace(condition, branches=(replace(branch, dimensions=(*branch.dimensions, LAST_OF_EACH_KEY)),))
+
+
+def _engines(join: StreamJoin, condition: Condition, windows: tuple[Window, Window]) -> tuple[EngineChoice, ...]:
+    if isinstance(join.using, Engine):
+        return tuple(EngineChoice(join.using, "asked for") for _ in condition.branches)
+    return tuple(choose_engine(branch, windows) for branch in condition.branches)

@@ -1,0 +1,103 @@
+"""The interface that programs hold while something runs: send rows, read results, watch, stop."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeAlias
+
+import pyarrow as pa
+
+from topology.graph.graph import Topology
+from topology.tasks.metrics import Metrics
+
+log = logging.getLogger("interlace")
+
+Rows: TypeAlias = "pa.RecordBatch | pa.Table"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where other processes reach one stream over Arrow Flight, and the token that lets them in."""
+
+    location: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.location!r}, token=...)"
+
+
+class Handle(ABC):
+    """A running topology, or something that runs as one. Leaving a `with` block stops it; nothing is left running."""
+
+    topology: Topology
+    """The graph that runs."""
+
+    @abstractmethod
+    def send(self, stream: str, rows: Rows, source: str | None = None) -> None:
+        """Send the next rows of a source (by default one source named after the stream).
+
+        Returns when the topology has taken the rows: a slow reader of the results makes `send` wait.
+        Raises an `InputError`, and changes nothing, if the rows do not fit the stream.
+        """
+
+    @abstractmethod
+    def open(self, stream: str, *sources: str) -> None:
+        """Announce physical sources before they send, so that none of their rows can come too late."""
+
+    @abstractmethod
+    def finish(self, stream: str | None = None, source: str | None = None) -> None:
+        """Declare that no more rows will come: from one source, from one stream, or (without arguments) from any.
+
+        `results()` comes to its end when all streams are finished and their results have been read.
+        """
+
+    @abstractmethod
+    def results(self, sink: str | None = None, timeout: float | None = None) -> Iterator[pa.RecordBatch]:
+        """Iterate over what reaches a sink, in order; ends when everything has been finished and read.
+
+        timeout: stop iterating when nothing has come for so many seconds; call again to go on.
+        """
+
+    @abstractmethod
+    def metrics(self) -> Metrics:
+        """Return what each task has counted so far."""
+
+    @abstractmethod
+    def endpoint(self, stream: str, control: bool = False) -> Endpoint:
+        """Return where other processes send the rows of an input, or read those of a sink, over Arrow Flight.
+
+        Its token allows to send and to stage rows of that one stream; with `control` also to commit and to finish it.
+        """
+
+    @abstractmethod
+    def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
+        """Make visible what other processes staged for a source; see `Ingest.commit`."""
+
+    @abstractmethod
+    def pin(self, stream: str, schema: pa.Schema) -> None:
+        """Fix the schema of a stream before its rows come; raises a `SchemaError` if it does not fit."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop all tasks and free what they hold; harmless when repeated. Raises what made a task fail, once."""
+
+    def sink_schema(self, sink: str) -> pa.Schema | None:
+        """Return the columns of the rows that reach a sink, where they are known before any has."""
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        except Exception:
+            if error is None:
+                raise
+            log.exception("while stopping after another error")
