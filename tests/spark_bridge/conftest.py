@@ -37,4 +37,4 @@ def spark() -> Iterator[SparkSession]:
     assert gateway is not None
     gateway.shutdown()
     gateway.proc.stdin.close()  # the JVM ends when its parent's end of this pipe closes
-    gateway.proc.wait(timeout=30)
+    gateway.proc.wait(timeout=300)

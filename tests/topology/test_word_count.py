@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.word_count import LINES, TEXT, count, line_batches, split_words, word_count
+from tests.topology.waiting import LONG
 from topology import LocalRuntime
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +72,7 @@ def test_the_example_runs_as_it_stands(command: list[str], tmp_path: Path) -> No
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
         check=True,
     )
     assert "count x3 [CountWords]" in finished.stdout

@@ -4,10 +4,9 @@ import threading
 
 import pyarrow as pa
 
+from tests.topology.waiting import LONG
 from topology import Batch, End, Input, Message, StoppedError, Watermark
 from topology.entry.ingest import Ingest
-
-LONG = 60.0
 
 
 class Queue:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tests.topology.entry.input_queue import LONG, Queue, announced, rows
+from tests.topology.entry.input_queue import Queue, announced, rows
+from tests.topology.waiting import LONG, wait_for
 from topology import Batch, End, InputError, InputGuard, OutOfOrderError, SourceEndedError, StoppedError
 
 
@@ -168,8 +169,7 @@ def test_a_later_commit_enters_after_the_earlier_ones_have_been_delivered() -> N
         queue.ingest.stage("R", f"p{number:02}", "1", rows(number))
         queue.ingest.commit("R", f"p{number:02}", "1", 1)
         if number % 3 == 0:
-            while queue.ingest._streams["R"].pump is not None:
-                threading.Event().wait(0.001)
+            wait_for(lambda: queue.ingest._streams["R"].pump is None)
     assert entered(queue) == [(f"p{number:02}", [number]) for number in range(30)]
     assert queue.messages.count(End()) == 1
 

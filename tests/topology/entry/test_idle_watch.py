@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pyarrow as pa
 
+from tests.topology.waiting import wait_for
 from topology import Batch, End, Idle, Input, Watermark
 from topology.entry.idle_watch import EntryClock
 from topology.entry.ingest import Ingest
@@ -92,9 +92,7 @@ def test_rows_that_are_staged_are_a_sign_of_life_and_committed_ones_are_never_id
     hand.now += 100.0
     ingest.report_idle()
     ingest.finish("R")
-    limit = time.monotonic() + 30
-    while End() not in taken and time.monotonic() < limit:  # a thread of its own delivers what is committed
-        time.sleep(0.01)
+    wait_for(lambda: End() in taken)  # a thread delivers committed rows
     assert [message for message in taken if isinstance(message, Idle)] == []
     assert [type(message) for message in taken if isinstance(message, Watermark | Batch)] == [Watermark, Batch]
     ingest._watcher = None

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from tests.topology.entry.input_queue import LONG, Queue, announced, rows
+from tests.topology.entry.input_queue import Queue, announced, rows
+from tests.topology.waiting import LONG
 from topology import Batch, End, InputError, Message, OutOfOrderError, SchemaError, SourceEndedError
 from topology.entry.ingest import Ingest
 

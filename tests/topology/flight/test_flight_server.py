@@ -1,5 +1,6 @@
 """A running topology reached from outside over Arrow Flight: rows in, results out, and everything that is refused."""
 
+import errno
 import json
 import os
 import socket
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
+from tests.topology.waiting import LONG, wait_for
 from topology import (
     AuthenticationError,
     Emit,
@@ -190,14 +192,17 @@ def test_a_reader_that_leaves_makes_room_for_the_next(running: RunningTopology, 
             next(second.results("results"))
         results.close()
         running.send("in", rows(2), source="b")
-        for _ in range(100):
+        found: list[int] = []
+
+        def second_reads() -> bool:
             try:
-                assert times(iter([next(second.results("results"))])) == [2]
-                break
+                found.extend(times(iter([next(second.results("results"))])))
             except InputError:
-                threading.Event().wait(0.05)
-        else:
-            pytest.fail("the first reader's place was never given up")
+                return False
+            return True
+
+        wait_for(second_reads, "the first reader's place was never given up")
+        assert found == [2]
 
 
 # staged rows
@@ -297,8 +302,8 @@ def test_garbage_on_the_port_changes_nothing(running: RunningTopology, client: F
     assert host == "127.0.0.1"
     http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     for garbage in (b"", b"GET / HTTP/1.1\r\n\r\n", http2 + b"\xff" * 5000, os.urandom(9999)):
-        with socket.create_connection((host, int(port)), timeout=5) as connection:
-            connection.settimeout(5)
+        with socket.create_connection((host, int(port)), timeout=LONG) as connection:
+            connection.settimeout(LONG)
             try:
                 connection.sendall(garbage)
                 connection.shutdown(socket.SHUT_WR)
@@ -395,6 +400,11 @@ class EndlessTask(PassOn):
             yield Emit(Batch("default", batch.rows))
 
 
+def refuses(host: str, port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex((host, port)) == errno.ECONNREFUSED
+
+
 def test_stopping_wakes_clients_and_frees_the_port() -> None:
     handle = LocalRuntime(edge_bytes=10_000).launch(pipeline(Endless()))
     endpoint = handle.endpoint("in")
@@ -413,11 +423,10 @@ def test_stopping_wakes_clients_and_frees_the_port() -> None:
     sender.start()
     sender.join(0.5)
     handle.stop()
-    sender.join(20)
+    sender.join(LONG)
     assert not sender.is_alive()
     assert isinstance(outcomes[0], StoppedError)
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection((host, int(port)), timeout=1)
+    wait_for(lambda: refuses(host, int(port)), "the port was never freed")
     with FlightClient(endpoint) as client, pytest.raises(ConnectionLostError, match="cannot be reached"):
         client.send("in", "a", rows(1))
     with pytest.raises(StoppedError):
@@ -462,11 +471,11 @@ def test_a_program_ends_although_clients_are_connected(behaviour: str) -> None:
         sender.join(0.5)
     program.stdin.write("\n")
     program.stdin.flush()
-    assert program.wait(20) == 0
+    assert program.wait(LONG) == 0
     program.stdin.close()
     program.stdout.close()
     if behaviour != "idle":
-        sender.join(20)
+        sender.join(LONG)
     with pytest.raises(flight.FlightError):
         writer.close()
     client.close()

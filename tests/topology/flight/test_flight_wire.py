@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.topology.waiting import LONG
 from topology import AuthenticationError, Barrier, Batch, End, Idle, InputError, Origin, Punctuation, Watermark
 from topology.flight.auth import Authority, Grant, Right
 from topology.flight.channel import ChannelReceiver, FlightChannel
@@ -38,7 +39,7 @@ class Receiver:
         return FlightChannel(self.port.location, self.token, index, incarnation, "the consumer")
 
     def take(self, count: int) -> list[Message]:
-        found = [self.inbox.take(timeout=20) for _ in range(count)]
+        found = [self.inbox.take(timeout=LONG) for _ in range(count)]
         assert None not in found
         return [item[1] for item in found if item is not None]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.topology.waiting import LONG
 from topology import Batch, Emit, End, LocalRuntime, MapBatches, Punctuation, StoppedError, TopologyBuilder
 from topology.handle import spilling_results as module
 from topology.handle.spilling_results import SpillingResults
@@ -91,7 +92,7 @@ def test_a_reader_that_waits_wakes_up() -> None:
         reader = threading.Thread(target=lambda queue=queue, found=found: found.append(queue.next(30)))
         reader.start()
         wake(queue)
-        reader.join(30)
+        reader.join(LONG)
         assert len(found) == 1
     assert queue.closed
     with pytest.raises(StoppedError):
@@ -120,6 +121,6 @@ def test_a_sink_aside_holds_up_nobody_and_is_read_by_name() -> None:
         sender = threading.Thread(target=send)
         sender.start()
         read_first = [value for batch in running.results() for value in batch.column(0).to_pylist()]
-        sender.join(30)
+        sender.join(LONG)
         copies = [value for batch in running.results("copies") for value in batch.column(0).to_pylist()]
     assert read_first == copies == list(range(20_000))

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from tests.topology.waiting import LONG
 from topology.on_ray.background_calls import BackgroundCalls
 
 
@@ -17,12 +18,12 @@ def test_calls_are_made_in_order_and_their_outcomes_kept() -> None:
     futures = [calls.submit(lambda number=number: made.append(number)) for number in range(5)]  # type: ignore[misc]
     failed = calls.submit(fail)
     answer = calls.submit(lambda: threading.current_thread().name)
-    assert answer.result(10) == "test"
-    assert [future.result(10) for future in futures] == [None] * 5
+    assert answer.result(LONG) == "test"
+    assert [future.result(LONG) for future in futures] == [None] * 5
     assert made == list(range(5))
     with pytest.raises(KeyError, match="no"):
-        failed.result(10)
-    calls.close(10)
+        failed.result(LONG)
+    calls.close(LONG)
 
 
 def test_a_cancelled_call_is_not_made() -> None:
@@ -33,5 +34,5 @@ def test_a_cancelled_call_is_not_made() -> None:
     second = calls.submit(lambda: made.append("second"))
     assert second.cancel()
     gate.set()
-    calls.close(10)
+    calls.close(LONG)
     assert made == []

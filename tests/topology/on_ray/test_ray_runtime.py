@@ -19,6 +19,7 @@ import pytest
 import ray
 
 from examples.word_count import count, word_count
+from tests.topology.waiting import LONG, wait_for
 from topology import (
     DEFAULT_STREAM,
     All,
@@ -59,7 +60,6 @@ from topology.on_ray.running import RayTopology
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
 ROOT = Path(__file__).parents[3]
-LONG = 30.0
 
 
 @dataclass(frozen=True)
@@ -148,15 +148,16 @@ def actors(running: RunningTopology) -> dict[tuple[str, int], ray.actor.ActorHan
     return running._actors
 
 
-def _processes() -> dict[int, str]:
-    found = {}
+def _runs(command: str) -> bool:
+    """Whether a process on this machine has `command` in its command line."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+                if command in (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode():
+                    return True
             except OSError:
                 continue
-    return found
+    return False
 
 
 def _listens(host: str, port: int) -> bool:
@@ -358,7 +359,7 @@ def test_stop_leaves_no_processes_and_no_ports() -> None:
     running = RayRuntime(edge_bytes=10_000).launch(straight())
     names = {f"straight/{component}[{task}]" for component, task in actors(running)}
     assert names == {"straight/in[0]", "straight/results[0]"}
-    assert {name for name in names if f"ray::{name}" in " ".join(_processes().values())} == names
+    assert {name for name in names if _runs(f"ray::{name}")} == names
     host, port = running.endpoint("in").location.removeprefix("grpc://").split(":")
     outcomes: list[BaseException] = []
 
@@ -376,10 +377,7 @@ def test_stop_leaves_no_processes_and_no_ports() -> None:
     running.stop()
     sender.join(LONG)
     assert [type(error) for error in outcomes] == [StoppedError]
-    limit = time.monotonic() + LONG
-    while "ray::straight" in " ".join(_processes().values()) or _listens(host, int(port)):
-        assert time.monotonic() < limit, "a task's process outlived stop()"
-        time.sleep(0.05)
+    wait_for(lambda: not _runs("ray::straight") and not _listens(host, int(port)), "a process outlived stop()")
     for call in (lambda: running.send("in", numbers(1)), running.finish, lambda: running.pin("in", pa.schema([]))):
         with pytest.raises(StoppedError):
             call()
@@ -390,12 +388,15 @@ def test_ctrl_c_reaches_a_sender_that_waits(monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.setattr(ray_topology, "UNREAD_WARNING_SECONDS", 0.2)
     with RayRuntime(edge_bytes=10_000).launch(straight()) as running:
         rows = pa.record_batch({"n": np.arange(10_000)})
-        timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
+
+        def interrupt() -> None:
+            wait_for(lambda: "waits for room; read results() in another thread" in caplog.text)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt), caplog.at_level(logging.WARNING, logger="interlace"):
             while True:
                 running.send("in", rows)
-        assert "waits for room; read results() in another thread" in caplog.text
 
 
 def test_a_cluster_of_several_machines_is_refused_unless_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,7 +432,7 @@ def run_program(directory: Path, *arguments: str) -> subprocess.CompletedProcess
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
         check=False,
     )
 
@@ -439,16 +440,10 @@ def run_program(directory: Path, *arguments: str) -> subprocess.CompletedProcess
 def test_a_program_that_forgets_to_stop_ends_with_its_own_cluster(tmp_path: Path) -> None:
     finished = run_program(tmp_path)
     assert (finished.stdout, finished.stderr, finished.returncode) == ("[2, 4]\n", "", 0)
-    limit = time.monotonic() + LONG
-    while any(f"ray::program/{name}[0]" in " ".join(_processes().values()) for name in ("in", "double", "results")):
-        assert time.monotonic() < limit, "a task outlived the program that forgot to stop it"
-        time.sleep(0.1)
+    wait_for(lambda: not _runs("ray::program/"), "a task outlived the program that forgot to stop it")
 
 
 def test_a_program_joins_a_cluster_whose_workers_do_not_know_its_modules(tmp_path: Path) -> None:
     finished = run_program(tmp_path, ray.get_runtime_context().gcs_address)
     assert (finished.stdout, finished.stderr, finished.returncode) == ("[2, 4]\n", "", 0)
-    limit = time.monotonic() + LONG
-    while "ray::program/" in " ".join(_processes().values()):
-        assert time.monotonic() < limit, "a task outlived the program that forgot to stop it"
-        time.sleep(0.1)
+    wait_for(lambda: not _runs("ray::program/"), "a task outlived the program that forgot to stop it")

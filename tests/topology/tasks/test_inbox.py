@@ -7,12 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
+from tests.topology.waiting import LONG, SHORT
 from topology import Barrier, Batch, End, Punctuation, StoppedError, Watermark
 from topology.graph.messages import CONTROL_BYTES, Message
 from topology.tasks.inbox import Inbox
-
-LONG = 20.0  # seconds; only ever waited for when something is wrong
-SHORT = 0.02  # seconds; long enough to see that someone waits
 
 
 def batch(number: int, size: int = 10) -> Batch:
