@@ -1,4 +1,4 @@
-"""What a join will do and why, and after a run what it did: as text for a terminal, as a table for a notebook."""
+"""Explains what a join will do and why, and after a run what it did: as text, or as a table in a notebook."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from topology import Metrics, Plan
 
 @dataclass(frozen=True)
 class Explanation:
-    """Sections of lines, and the graph. `print` it, or let a notebook show it."""
+    """Sections of lines, and the graph. Print it, or let a notebook show it."""
 
     title: str
     sections: tuple[tuple[str, tuple[str, ...]], ...]
@@ -50,7 +50,7 @@ def explain(
 ) -> Explanation:
     """Explain a join.
 
-    schemas:  those of the streams, where they are known: the estimate of the state then includes the payload.
+    schemas:  the schemas of the streams, where known; the estimate of the state then includes the payload.
     observed: the metrics of a run.
     """
     plan = join_topology(join).plan()
@@ -73,22 +73,22 @@ def explain(
 
 
 def _search(branch: Predicate, roles: tuple[str, str]) -> Iterator[str]:
-    """What is looked for by keys, what is tested per row and per pair, each with its reason."""
+    """List what is searched by keys, what is tested per row and what per pair, each with its reason."""
     searched = [dimension for dimension in branch.dimensions if not dimension.made]
     if not searched:
-        yield "every live row: no comparison of a column of each stream leads to fewer"
+        yield "every live row: no comparison between the two streams narrows the search"
     for dimension in searched:
-        how = "leads to one value" if dimension.is_point else "leads to a range"
+        how = "finds one value" if dimension.is_point else "finds a range"
         if dimension.negated:
-            how = "leaves nearly everything: compared on what the others find"
+            how = "excludes little: tested on what the other comparisons find"
         yield f"{dimension}: by keys, {how}"
     if any(dimension.made == "ordinal" for dimension in branch.dimensions):
-        yield "the last rows of each key: by their numbers, as one more key"
+        yield "the last rows of each key: by their number within the key, as one more key"
     if len(searched) > 2:
-        yield "which of these an index is ordered by is decided with the first rows, by the fewest rows left"
+        yield "the index order is decided with the first rows, by the comparison that leaves the fewest"
     for role, condition in zip(roles, branch.filters, strict=True):
         if condition is not None:
-            yield f"{condition!r}: once per row of {role}, before it is stored or searched with"
+            yield f"{condition!r}: once per row of {role}, before it is stored or probes"
     reader = ComparisonReader(*roles)
     for part in [] if branch.residual is None else conjuncts(branch.residual):
         try:
@@ -98,7 +98,7 @@ def _search(branch: Predicate, roles: tuple[str, str]) -> Iterator[str]:
             reason = f"on the pairs found, since {error}"
         yield f"{part!r}: {reason}"
     for expression in branch.excluded:
-        yield f"without the pairs found before: NOT ({expression!r})"
+        yield f"without the pairs already found: NOT ({expression!r})"
 
 
 def _state(join: ResolvedJoin, schemas: Mapping[str, pa.Schema]) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _state(join: ResolvedJoin, schemas: Mapping[str, pa.Schema]) -> Iterator[str
 
 
 def _elements(plan: Plan) -> Iterator[str]:
-    """Each component with its tasks, its settings, and whom it listens to."""
+    """List each component with its tasks, its inputs and its settings."""
     for node in plan.nodes:
         feeders = list(dict.fromkeys(edge.producer for edge in plan.edges if edge.consumer == node.name))
         tasks = f" x{node.parallelism}" if node.parallelism > 1 else ""
@@ -131,7 +131,7 @@ def _observed(join: ResolvedJoin, metrics: Metrics) -> Iterator[str]:
     collector = join.engines[0].engine.collector
     for side, role in enumerate(join.roles):
         came = metrics.total(f"{SIDES[side]}_rows", "router")
-        yield f"{role}: {came:,.0f} rows came, {metrics.total(f'{SIDES[side]}_live', 'router'):,.0f} live"
+        yield f"{role}: {came:,.0f} rows in, {metrics.total(f'{SIDES[side]}_live', 'router'):,.0f} live"
     results, checked = metrics.total("results", collector), metrics.total("checked_pairs", collector)
     pairs = f" of {checked:,.0f} pairs tested" if checked else ""
     yield f"{results:,.0f} results{pairs}"

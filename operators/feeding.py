@@ -1,7 +1,7 @@
-"""Feeding a running join from finite inputs, one thread for all sources.
+"""Feeds a running join from finite inputs, with one thread for all sources.
 
-The source that has sent the fewest rows sends next, so that none runs far ahead and the gate holds little.
-Back-pressure stops the thread, never the reader of the results.
+The source that has sent the fewest rows sends next, so no source runs far ahead and few rows wait in the gate.
+Back-pressure blocks this thread, never the reader of the results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from operators.query.errors import JoinError
 from topology import Handle, InterlaceError, StoppedError
 
 FEED_ROWS = 1 << 16
-"""Tables are sent in batches of at most so many rows."""
+"""The most rows in a batch of a table."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Feed:
 
 
 def sources_of(stream: str, rows: object) -> list[Feed]:
-    """The sources given for one stream: a table, batches, or a mapping of source name to either."""
+    """List the sources of one stream, given a table, batches, or a mapping of source name to either."""
     if isinstance(rows, Mapping):
         return [_feed(stream, name, each) for name, each in rows.items()]
     return [_feed(stream, stream, rows)]
@@ -56,7 +56,7 @@ def _feed(stream: str, source: str, rows: object) -> Feed:
 
 
 class Feeding:
-    """Sends all feeds and then finishes, in a thread of its own; a context manager that waits for it."""
+    """Sends all feeds in a thread of its own and then finishes; a context manager that waits for the thread."""
 
     def __init__(self, running: Handle, feeds: list[Feed]) -> None:
         self._running = running
@@ -72,13 +72,13 @@ class Feeding:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if error is not None:
-            self._running.stop()  # wakes the thread if it waits for room
+            self._running.stop()  # wakes the thread if back-pressure blocks it
         self._thread.join()
         if error is not None and self._error is not None and isinstance(error, StoppedError):
             raise self._error from None
 
     def raise_error(self) -> None:
-        """Raise what stopped the feeding, if anything did."""
+        """Raise the error that stopped the feeding, if there was one."""
         if self._error is not None:
             raise self._error
 
@@ -87,7 +87,7 @@ class Feeding:
             self._send_all()
         except BaseException as error:
             self._error = error
-        with suppress(InterlaceError):  # if the topology has failed, the reader is told why
+        with suppress(InterlaceError):  # if the topology has failed, the reader gets the error
             self._running.finish()
 
     def _send_all(self) -> None:

@@ -1,4 +1,4 @@
-"""Describe a join of streams, run it."""
+"""Describes a join of streams and runs it."""
 
 from __future__ import annotations
 
@@ -37,20 +37,24 @@ class StreamJoin:
     left, right: the two roles; each names a stream, unless `streams` says which. The same name twice is a self-join,
                  whose roles are then called name1 and name2.
     on:          the condition, as SQL text or as column expressions.
-    window:      a window for both sides, or a pair: the rows of a side that later rows of the other may meet. None: the
-                 condition bounds the difference of the event times, and the windows follow.
+    window:      a window for both sides, or one for each: the rows of a side that later rows of the other may meet.
+                 None: the condition bounds the difference of the event times, and the windows follow from it.
     kind:        "inner", "left", "right", "full", "semi", "anti" or "count" (docs/semantics.md).
     where:       conditions on one stream alone that its rows must satisfy to appear at all; text or expressions.
     select:      the columns to show, such as ["R.id", "S.id"], or computed ones; None: all of both.
     event_time:  the event-time column, or a mapping of stream to column; None: the number of the row in its source.
-    out_of_order: how much earlier than one before it in its source a row may be: text such as "5 min", a timedelta or a
-                 number in the event time's unit, or a mapping of stream to that. Rows beyond it are late.
-    idle_after:  seconds (or text, or a timedelta) of silence after which a source does not hold the others back.
+    out_of_order: how much earlier a row may be than rows before it in its source: text such as "5 min", a timedelta or
+                 a number in the event time's unit, or a mapping of stream to that. Rows beyond it are late.
+    idle_after:  seconds (or text, or a timedelta) of silence after which progress ignores a source until its next rows.
     using:       the engine; "auto" chooses.
     streams:     the stream of each role, where the roles have names of their own.
     ordering:    "strict" orders results by the later row, then by the earlier; "outer" only by the later row; a number
-                 k orders groups of k rows; "none" sends results as they are found (see `query.orderings`).
+                 k orders groups of k rows; "none" emits results as they are found (see `query.orderings`).
     step_rows:   the most rows handled together; fewer bound the latency under load, more raise the throughput.
+
+    A join is a value: it holds these arguments, is checked when it is made and never changes. Joins with equal
+    arguments are equal, and `dataclasses.replace(join, using=...)` makes another. `resolved` is what follows from the
+    arguments; the observations of a run come back with it (`run`).
     """
 
     left: str
@@ -141,11 +145,11 @@ class StreamJoin:
         return self.resolved.engines[0].engine
 
     def topology(self) -> Topology:
-        """The graph of processing elements."""
+        """Build the graph of processing elements."""
         return join_topology(self.resolved)
 
     def plan(self) -> Plan:
-        """What would run, without running it."""
+        """Return the plan of what would run, without running it."""
         return self.topology().plan()
 
     def explain(self, schemas: Mapping[str, pa.Schema] | None = None, observed: JoinRun | None = None) -> Explanation:

@@ -1,4 +1,4 @@
-"""What a user may give to a join besides its condition; each check names the argument and says what to write."""
+"""Checks of a join's arguments besides its condition; each error names the argument and says what to write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def comparable(argument: Any) -> Hashable:
 
 
 def check_roles(left: object, right: object, streams: object) -> None:
-    """Refuse what cannot name a side or a stream."""
+    """Refuse names that cannot be those of a side or a stream."""
     for name, role in (("left", left), ("right", right)):
         if not isinstance(role, str) or not role:
             raise JoinError(f"{name} must be the name of a stream, not {role!r}")
@@ -45,7 +45,7 @@ def check_roles(left: object, right: object, streams: object) -> None:
 
 
 def check_windows(given: object) -> None:
-    """Refuse what is neither a window nor a pair of them."""
+    """Refuse anything but a window or a pair of windows."""
     windows = given if isinstance(given, tuple) else (given, given)
     wrong = next((window for window in windows if not isinstance(window, Window)), None)
     if wrong is not None or len(windows) != 2:
@@ -54,7 +54,7 @@ def check_windows(given: object) -> None:
 
 
 def check_event_time(event_time: object, streams: tuple[str, ...]) -> None:
-    """Refuse what names no column, or a column of no stream."""
+    """Refuse event times that are not columns of the join's streams."""
     if isinstance(event_time, Mapping):
         for stream, column in event_time.items():
             if stream not in streams:
@@ -71,7 +71,7 @@ def check_event_time(event_time: object, streams: tuple[str, ...]) -> None:
 
 
 def check_launch(runtime: object, sources: object, streams: tuple[str, ...]) -> None:
-    """Refuse what is no runtime, and sources of no stream."""
+    """Refuse anything but a runtime, and sources of unknown streams."""
     if runtime is not None and not isinstance(runtime, Runtime):
         raise JoinError(f"runtime must be LocalRuntime(), RayRuntime() or another Runtime, not {runtime!r}")
     if sources is not None and not isinstance(sources, Mapping):
@@ -84,7 +84,7 @@ def check_launch(runtime: object, sources: object, streams: tuple[str, ...]) -> 
 
 
 def check_inputs(inputs: object, streams: tuple[str, ...]) -> None:
-    """Refuse inputs that are not the rows of exactly these streams."""
+    """Refuse inputs unless they are the rows of exactly these streams."""
     takes = f"collect takes the rows of {_listed(streams)}"
     if not isinstance(inputs, Mapping):
         shown = ", ".join(f"'{stream}': .." for stream in streams)

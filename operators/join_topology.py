@@ -1,4 +1,4 @@
-"""From a join to its topology: inputs, gate, for each alternative of the condition a router and elements, collector."""
+"""Builds the topology of a resolved join: inputs, gate, a router and elements per alternative, collector, sinks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from topology import Input, Topology, TopologyBuilder
 
 
 def join_topology(join: ResolvedJoin) -> Topology:
-    """The graph of a join's processing elements."""
+    """Build the graph of a join's processing elements."""
     builder = TopologyBuilder(" join ".join(join.roles))
     engines = [choice.engine for choice in join.engines]
     _add_inputs(builder, join)
@@ -90,7 +90,7 @@ def _add_branch(
 
 
 def _counts(join: ResolvedJoin, engine: Engine) -> bool:
-    """Whether elements may answer with counts: nothing else is asked for, and nothing is left to test on pairs."""
+    """Elements may answer with counts if only counts are asked for and keys decide every pair."""
     alone = len(join.condition.branches) == 1 and join.condition.branches[0].residual is None
     return alone and join.kind is Kind.COUNT and engine.can_count
 

@@ -1,13 +1,12 @@
-"""How much a join will remember: rows of a window, bytes of a row. Estimates, for plans and warnings only.
+"""Estimates of the state that a join keeps: rows of a window, bytes of a row. For plans and warnings only.
 
-Measured with unbounded windows, two million rows of a side and 8 bytes shown of each: 77 bytes a row for two
-inequalities, 86 for an equality, 95 for a band. Most of it is what finds a row: its place in an index, its position and
-its seq.
+Measured with unbounded windows, two million rows per side and 8 bytes of payload per row: 77 bytes a row for two
+inequalities, 86 for an equality, 95 for a band. Most of them serve to find the row: its place in an index, its position
+and its seq.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import pyarrow as pa
@@ -17,54 +16,33 @@ from operators.query.errors import UnboundedStateWarning
 from operators.query.windows import CountWindow, UnboundedWindow, Window
 
 BYTES_TO_FIND_A_ROW = 56
-"""Position, sequence number, places in structures and their spare room."""
+"""Position, sequence number, places in index structures and their spare capacity."""
 
 BYTES_OF_A_COMPARISON = 16
-"""A key, and the room that structures leave beside it."""
+"""A key, and the spare capacity that structures keep beside it."""
 
 BYTES_OF_A_VALUE = 8
-"""Assumed where the type is not known."""
+"""Assumed where the type is unknown."""
 
 BYTES_OF_A_TEXT = 24
-"""Assumed of values without a fixed length; with their offsets."""
+"""Assumed for values of variable length, including their offsets."""
 
 
-def expected_rows(
-    window: Window, rate: float | None = None, keys: int | None = None, event_time: pa.DataType | None = None
-) -> float | None:
-    """How many rows of a side are live, about; infinite where the number only grows, None where it cannot be said.
-
-    rate:       rows of the side in a unit of event time, for time windows. A window that slides holds up to that.
-    keys:       distinct keys, for windows per key.
-    event_time: the type of the event-time column; None: row numbers.
-    """
-    if isinstance(window, UnboundedWindow):
-        return math.inf
-    if isinstance(window, CountWindow):
-        if not window.per_key:
-            return window.size
-        return None if keys is None else window.size * keys
-    return None if rate is None else rate * float(window.in_unit_of(event_time)[0])
-
-
-def rows_in_words(window: Window, expected: float | None = None) -> str:
-    """What a window holds, for a reader; with the estimate where there is one."""
+def rows_in_words(window: Window) -> str:
+    """Describe in words what a window holds."""
     if isinstance(window, UnboundedWindow):
         return "every row, for ever"
     if isinstance(window, CountWindow):
-        what = f"the last {window.size:,} rows"
-        if not window.per_key:
-            return what
-        what += " of each key, and what came since the oldest of them"
-    else:
-        what = f"the rows of the last {written(window.size)}"
-    return what if expected is None else f"{what}, about {expected:,.0f} rows"
+        of_each_key = " of each key, and what came since the oldest of them" if window.per_key else ""
+        return f"the last {window.size:,} rows{of_each_key}"
+    return f"the rows of the last {written(window.size)}"
 
 
 def row_bytes(comparisons: int, columns: int | pa.Schema | None) -> int:
-    """About how many bytes a live row takes: to find it, and the columns that are kept of it.
+    """Estimate the bytes of a live row: what is needed to find it, and the columns kept of it.
 
-    columns: those that are shown or checked; their number where types are not known, None where not even that is.
+    columns: the columns that are shown or checked: their schema, their number where types are unknown, or None where
+             even that is unknown.
     """
     found = BYTES_TO_FIND_A_ROW + BYTES_OF_A_COMPARISON * comparisons
     if isinstance(columns, pa.Schema):
@@ -75,7 +53,7 @@ def row_bytes(comparisons: int, columns: int | pa.Schema | None) -> int:
 def warn_of_unbounded_state(
     role: str, window: Window, comparisons: int, columns: int | pa.Schema | None, stacklevel: int = 2
 ) -> None:
-    """Warn with an `UnboundedStateWarning` that says what it costs, where a side's window never forgets a row."""
+    """Issue an `UnboundedStateWarning` with the estimated cost if a side's window never drops a row."""
     if not isinstance(window, UnboundedWindow):
         return
     each = row_bytes(comparisons, columns)

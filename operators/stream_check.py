@@ -1,4 +1,4 @@
-"""Refuses a stream that lacks what the join needs; runs at the door."""
+"""Refuses a stream that lacks columns the join needs; runs where rows enter the topology."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from topology import SchemaError
 
 @dataclass(frozen=True)
 class StreamCheck:
-    """What a join needs of one of its streams.
+    """Checks the schema of one stream of a join.
 
     streams: the stream of each side.
-    columns: for each side the columns that condition and `where` mention.
+    columns: for each side the columns that the condition and `where` mention.
     """
 
     stream: str

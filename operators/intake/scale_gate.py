@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from indexes import check_whole_number
 from operators.intake.late_rows import Late, Reason
 from operators.intake.merged_runs import RunMerger
 from operators.intake.promise import Promise
@@ -68,9 +69,8 @@ class ScaleGate:
     def __init__(
         self, readers: int = 1, step_rows: int = STEP_ROWS, spill_directory: str | None = None
     ) -> None:
-        for name, value in (("readers", readers), ("step_rows", step_rows)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"ScaleGate: {name} must be a whole number of 1 or more, not {value!r}")
+        check_whole_number("ScaleGate", "readers", readers)
+        check_whole_number("ScaleGate", "step_rows", step_rows)
         self._step_rows = step_rows
         self._share = step_rows
         self._spill_directory = spill_directory

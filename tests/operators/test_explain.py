@@ -16,8 +16,8 @@ def section(join: StreamJoin | JoinRun, name: str) -> str:
 def test_each_part_of_the_condition_says_where_it_is_tested_and_why() -> None:
     on = "R.k = S.k AND R.x < S.x AND R.id > 3 AND R.x * R.x < S.x"
     search = section(StreamJoin("R", "S", on, CountWindow(9)), "search")
-    assert "R.k = S.k: by keys, leads to one value" in search
-    assert "R.x < S.x: by keys, leads to a range" in search
+    assert "R.k = S.k: by keys, finds one value" in search
+    assert "R.x < S.x: by keys, finds a range" in search
     assert "R.id > 3: once per row of R" in search
     assert "R.x * R.x < S.x: on the pairs found, since `R.x * R.x` is not linear" in search
 
@@ -25,7 +25,7 @@ def test_each_part_of_the_condition_says_where_it_is_tested_and_why() -> None:
 def test_alternatives_are_searched_one_by_one_and_leave_out_what_was_found() -> None:
     join = StreamJoin("R", "S", "R.x < S.x OR R.k = S.k", CountWindow(9))
     assert "R.x < S.x: by keys" in section(join, "search 1")
-    assert "without the pairs found before: NOT (R.x < S.x)" in section(join, "search 2")
+    assert "without the pairs already found: NOT (R.x < S.x)" in section(join, "search 2")
 
 
 def test_more_than_two_comparisons_are_ordered_by_what_the_first_rows_show() -> None:
@@ -55,7 +55,7 @@ def test_after_a_run_it_shows_what_was_observed() -> None:
     assert "observed" not in str(join.explain())
     run = join.run({"R": ROWS, "S": ROWS})
     observed = section(run, "observed")
-    assert "R: 40 rows came" in observed
+    assert "R: 40 rows in" in observed
     assert f"{run.result.num_rows:,} results of " in observed
     assert str(join.explain(observed=run)) == str(run.explain())
     assert "observed" not in str(join.explain())
