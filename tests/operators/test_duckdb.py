@@ -23,7 +23,7 @@ from operators import Engine, StreamJoin, UnboundedWindow
 from tests import oracle_terms as term
 from tests.comparison import rows_of
 from tests.key_families import BINARIES, DECIMALS, INSTANTS, INTEGERS, STRINGS, Family, column
-from tests.operators.test_surface import ENGINES, sampled
+from tests.operators.surface_check import ENGINES, sampled
 from tests.random_conditions import Slot, conditions, uses_functions
 from tests.sql_spelling import as_sql
 

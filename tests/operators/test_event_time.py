@@ -7,7 +7,6 @@ all others are in the order of (event time, source name, offset).
 from __future__ import annotations
 
 from datetime import timedelta
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from operators.intake.gate import GateTask
-from tests.operators.intake.test_gate import ORIGINS, Collected
+from tests.operators.intake.gate_output import ORIGINS, Collected
+from tests.operators.intake.out_of_order import Judged, judge
 from topology import Batch, End, Idle, Watermark
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -33,36 +33,9 @@ FLOATS = st.one_of(
 Source = tuple[str, str]
 
 
-class Judged(NamedTuple):
-    """The rows of one source: those that take part, and (offset, reason) of those that do not."""
-
-    kept: list[tuple[Any, int]]
-    late: list[tuple[int, str]]
-
-
-def judge(times: list[Any], bound: Any) -> Judged:
-    kept: list[tuple[Any, int]] = []
-    late: list[tuple[int, str]] = []
-    greatest: Any = None
-    for offset, time in enumerate(times):
-        if time is None or time != time:
-            late.append((offset, "no event time"))
-            continue
-        # whole times are exact whatever the bound; Python would round them beside a float
-        exact = bound if isinstance(time, float) else Fraction(bound)
-        if greatest is not None and time < greatest - exact:
-            late.append((offset, "out of order"))
-        else:
-            kept.append((time, offset))
-        greatest = time if greatest is None else max(greatest, time)
-    return Judged(kept, late)
-
-
 def ordered(judged: dict[Source, Judged]) -> list[tuple[str, str]]:
     """(stream, id) of all rows that take part, in the total order."""
-    rows = [
-        (time, source, stream, offset) for (stream, source), each in judged.items() for time, offset in each.kept
-    ]
+    rows = [(time, source, stream, offset) for (stream, source), each in judged.items() for time, offset in each.kept]
     return [(stream, f"{stream}/{source}/{offset}") for _, source, stream, offset in sorted(rows)]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.operators.intake.idle_course import check_idle_course
-from tests.operators.intake.out_of_order import late_rows, told
-from tests.operators.test_idle_sources import send_here, send_over_flight
-from tests.operators.test_late_output import BOUND, JOIN, SOURCES, content
+from tests.operators.intake.idle_course import check_idle_course, send_here, send_over_flight
+from tests.operators.intake.out_of_order import BOUND, JOIN, SOURCES, late_rows, told
+from tests.operators.sent_readings import content
 from topology import RayRuntime
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")

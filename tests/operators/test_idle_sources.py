@@ -8,19 +8,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from operators import RunningJoin
-from tests.operators.intake.idle_course import IDLE, check_idle_course, rows
-from topology import FlightClient, LocalRuntime
-
-
-def send_here(running: RunningJoin, stream: str, table: pa.Table) -> None:
-    running.send(stream, table)
-
-
-def send_over_flight(running: RunningJoin, stream: str, table: pa.Table) -> None:
-    running.pin(stream, table.schema)
-    with FlightClient(running.endpoint(stream)) as client:
-        client.send(stream, stream, table)
+from tests.operators.intake.idle_course import IDLE, check_idle_course, rows, send_here, send_over_flight
+from topology import LocalRuntime
 
 
 def test_a_silent_source_holds_nobody_back_and_is_late_when_it_returns() -> None:

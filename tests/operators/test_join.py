@@ -7,61 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import CountWindow, SPOJoin, StreamJoin, TimeWindow, UnboundedWindow
-from operators.engines.shared.engine import Engine
+from operators import CountWindow, SPOJoin, StreamJoin
 from operators.engines.shared.steps import Answering
-from tests.oracle import Count, Time, Window, assert_same_result, assert_same_rows
+from tests.operators.oracle_check import check, engines, inputs_of, join_of
+from tests.oracle import assert_same_rows
 from tests.strategies import JoinCase, join_cases
-from topology import LocalRuntime, Runtime
-
-
-def window_of(window: Window) -> CountWindow | TimeWindow | UnboundedWindow:
-    match window:
-        case Count(size, slide, per_key):
-            return CountWindow(size, slide, per_key)
-        case Time(size, slide):
-            return TimeWindow(size, slide)
-    return UnboundedWindow()
-
-
-def join_of(case: JoinCase, engine: Engine, **options: object) -> StreamJoin:
-    left, right = case.windows
-    return StreamJoin(
-        left=case.left,
-        right=case.right,
-        on=case.on,
-        window=(window_of(left), window_of(right)),
-        select=case.select,
-        event_time=case.event_time,
-        using=engine,
-        streams=case.streams,
-        **options,  # type: ignore[arg-type]
-    )
-
-
-def check(case: JoinCase, engine: Engine, runtime: Runtime, step_rows: int) -> None:
-    actual = join_of(case, engine, step_rows=step_rows).collect(inputs_of(case), runtime)
-    assert_same_result(actual, case.expected().table)
-
-
-def inputs_of(case: JoinCase) -> dict[str, dict[str, pa.Table | list[pa.RecordBatch]]]:
-    """Batches as they were cut; a table where there is no batch to tell the schema."""
-    return {
-        stream: {name: batches or case.sources[stream][name] for name, batches in sources.items()}
-        for stream, sources in case.batches().items()
-    }
-
-
-@st.composite
-def engines(draw: st.DrawFn) -> SPOJoin:
-    """Tiny merge intervals, so that segments are merged, handed over and expired within a few rows."""
-    return SPOJoin(
-        elements=draw(st.integers(1, 4)),
-        mutable=draw(st.sampled_from(["fused", "decomposed"])),
-        logical_elements=draw(st.integers(1, 3)),
-        permutations=draw(st.integers(1, 2)),
-        merge_interval=draw(st.none() | st.integers(1, 8)),
-    )
+from topology import LocalRuntime
 
 
 @given(join_cases(), engines(), st.integers(1, 9))
@@ -109,9 +60,7 @@ def _run_lengths(values: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("mutable", ["fused", "decomposed"])
-def test_a_tuple_with_very_many_matches_is_answered_in_pieces(
-    mutable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tuple_with_very_many_matches_is_answered_in_pieces(mutable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Answering.__init__, "__defaults__", (16,))
     rows = 120
     table = pa.table({"id": range(rows), "x": [1] * rows})

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, SPOJoin, StreamJoin, TimeWindow
-from tests.operators.test_join import check, engines
+from tests.operators.oracle_check import check, engines
 from tests.strategies import JoinCase, join_cases
 from topology import InputError, LocalRuntime, RayRuntime
 

@@ -16,7 +16,7 @@ from tests import oracle_terms as term
 from tests.key_families import INTEGERS, NUMBERS
 from tests.operators.query.spelling import join_of
 from tests.operators.seeded_run import run_seeded
-from tests.operators.test_surface import ENGINES, check, sampled
+from tests.operators.surface_check import ENGINES, check, sampled
 from tests.oracle import Condition, Count, Kind, Time, Unbounded, Window, assert_ordered
 from tests.random_conditions import Slot, conditions
 from tests.strategies import cut_table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import random
 import threading
@@ -13,31 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from operators import CountWindow, JoinError, RunningJoin, SPOJoin, StreamJoin, TimeWindow
-from tests.operators.intake.out_of_order import in_order, late_rows, sources, told
+from operators import CountWindow, JoinError, SPOJoin, StreamJoin
+from tests.operators.intake.out_of_order import BOUND, JOIN, NAMES, SOURCES, in_order, late_rows, told
 from tests.operators.seeded_run import run_seeded
+from tests.operators.sent_readings import content, send
 from topology import FlightClient, LocalRuntime, OutOfOrderError, SchemaError
-
-BOUND = 20
-SOURCES = sources()
-JOIN = StreamJoin(
-    "R",
-    "S",
-    "R.power < S.power AND R.cool > S.cool",
-    (CountWindow(300, 20), TimeWindow(50)),
-    select=["R.id", "S.id", "R.ts", "S.ts"],
-    event_time="ts",
-    out_of_order=BOUND,
-    step_rows=100,
-)
-NAMES = {stream: list(tables) for stream, tables in SOURCES.items()}
-
-
-def content(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    return sink.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +77,6 @@ def test_no_timing_of_real_threads_changes_a_byte(seed: int, expected: pa.Table)
         late = pa.Table.from_batches(running.late(), running.late_schema())
     assert content(results) == content(expected)
     assert told(late) == late_rows(SOURCES, BOUND)
-
-
-def send(running: RunningJoin, stream: str, name: str, table: pa.Table, chance: random.Random) -> None:
-    at = 0
-    while at < table.num_rows:
-        count = chance.choice([1, 7, 100, 400])
-        running.send(stream, table.slice(at, count), name)
-        at += count
 
 
 def small(**options: Any) -> StreamJoin:

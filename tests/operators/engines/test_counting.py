@@ -20,8 +20,8 @@ from operators import (
     SPOJoin,
     StreamJoin,
 )
+from tests.operators.oracle_check import join_of
 from tests.operators.seeded_run import run_seeded
-from tests.operators.test_join import join_of
 from tests.strategies import JoinCase, join_cases
 from topology import Batch
 from topology.graph.messages import Message

@@ -20,8 +20,8 @@ from operators import (
     SPOJoin,
     StreamJoin,
 )
-from tests.operators.test_determinism import SOURCES, TABLES, WINDOWS, content, join_with, results_of_senders
-from tests.operators.test_join import check
+from tests.operators.oracle_check import check
+from tests.operators.sent_readings import SOURCES, TABLES, WINDOWS, content, join_with, results_of_senders
 from tests.strategies import JoinCase, join_cases
 from topology import LocalRuntime
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from operators import CountWindow, RunningJoin, StreamJoin
 from tests.operators.intake.out_of_order import told
-from topology import Runtime
+from topology import FlightClient, Runtime
 
 Send = Callable[[RunningJoin, str, pa.Table], None]
 IDLE = StreamJoin("R", "S", "R.id <= S.id", CountWindow(10), select=["R.id", "S.id"], event_time="ts", idle_after=0.3)
@@ -17,6 +17,16 @@ IDLE = StreamJoin("R", "S", "R.id <= S.id", CountWindow(10), select=["R.id", "S.
 
 def rows(*times: int) -> pa.Table:
     return pa.table({"id": pa.array(range(len(times)), pa.int64()), "ts": pa.array(times, pa.int64())})
+
+
+def send_here(running: RunningJoin, stream: str, table: pa.Table) -> None:
+    running.send(stream, table)
+
+
+def send_over_flight(running: RunningJoin, stream: str, table: pa.Table) -> None:
+    running.pin(stream, table.schema)
+    with FlightClient(running.endpoint(stream)) as client:
+        client.send(stream, stream, table)
 
 
 def check_idle_course(runtime: Runtime, send: Send) -> None:

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tests.operators.test_event_time import judge
+from operators import CountWindow, StreamJoin, TimeWindow
 
 Sources = dict[str, dict[str, pa.Table]]
+
+
+class Judged(NamedTuple):
+    """The rows of one source: those that take part, and (offset, reason) of those that do not."""
+
+    kept: list[tuple[Any, int]]
+    late: list[tuple[int, str]]
+
+
+def judge(times: list[Any], bound: Any) -> Judged:
+    kept: list[tuple[Any, int]] = []
+    late: list[tuple[int, str]] = []
+    greatest: Any = None
+    for offset, time in enumerate(times):
+        if time is None or time != time:
+            late.append((offset, "no event time"))
+            continue
+        # whole times are exact whatever the bound; Python would round them beside a float
+        exact = bound if isinstance(time, float) else Fraction(bound)
+        if greatest is not None and time < greatest - exact:
+            late.append((offset, "out of order"))
+        else:
+            kept.append((time, offset))
+        greatest = time if greatest is None else max(greatest, time)
+    return Judged(kept, late)
 
 
 def readings(seed: int, rows: int = 900) -> pa.Table:
@@ -62,3 +88,18 @@ def told(late: pa.Table) -> dict[tuple[str, str], list[tuple[int, Any, str]]]:
     for row in late.to_pylist():
         found.setdefault((row["stream"], row["source"]), []).append((row["offset"], row["event_time"], row["reason"]))
     return found
+
+
+BOUND = 20
+SOURCES = sources()
+JOIN = StreamJoin(
+    "R",
+    "S",
+    "R.power < S.power AND R.cool > S.cool",
+    (CountWindow(300, 20), TimeWindow(50)),
+    select=["R.id", "S.id", "R.ts", "S.ts"],
+    event_time="ts",
+    out_of_order=BOUND,
+    step_rows=100,
+)
+NAMES = {stream: list(tables) for stream, tables in SOURCES.items()}

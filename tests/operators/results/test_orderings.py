@@ -25,8 +25,8 @@ from operators.query.orderings import EveryK, Ordering, open_until, ordering_of
 from operators.results.collector import Collector, CollectorTask
 from operators.results.result_order import Answer, merge_answers
 from operators.values.selection import Selection
+from tests.operators.oracle_check import inputs_of, join_of
 from tests.operators.seeded_run import run_seeded
-from tests.operators.test_join import inputs_of, join_of
 from tests.oracle import Expected, assert_same_result, assert_same_rows
 from tests.strategies import JoinCase, join_cases
 from topology import Batch, Emit, LocalRuntime, Origin, Punctuation, Task, TaskContext

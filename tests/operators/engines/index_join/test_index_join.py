@@ -16,8 +16,8 @@ from indexes import CATALOGUE, Matches, PIMTree
 from operators import CountWindow, JoinError, StreamJoin, TimeWindow
 from operators.engines.index_join.description import IndexJoin
 from operators.engines.index_join.element import IndexJoinTask
+from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule, run_seeded
-from tests.operators.test_join import check, join_of
 from tests.strategies import JoinCase, join_cases
 from topology import Batch, LocalRuntime, Punctuation, RayRuntime, TaskError
 from topology.graph.messages import Message

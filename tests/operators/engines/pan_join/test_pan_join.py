@@ -21,8 +21,8 @@ from operators.engines.pan_join.structures import (
 )
 from operators.engines.shared.steps import Answering
 from tests.operators.engines.split_join.test_split_join import readings
+from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule
-from tests.operators.test_join import check, join_of
 from tests.strategies import JoinCase, join_cases
 from topology import LocalRuntime, RayRuntime
 

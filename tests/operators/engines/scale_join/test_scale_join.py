@@ -17,7 +17,7 @@ from operators.engines.scale_join.description import PROCESSING_THREAD, ScaleJoi
 from operators.engines.shared.steps import Answering
 from operators.intake.late_rows import LATE_STREAM
 from operators.query.errors import JoinError
-from tests.operators.test_join import check, join_of
+from tests.operators.oracle_check import check, join_of
 from tests.strategies import JoinCase, join_cases
 from topology import Batch, Emit, LocalRuntime, Metrics, Origin, Punctuation, RayRuntime, Task, TaskContext
 from topology.tasks.metrics import TaskCounters, TaskMetrics

@@ -16,8 +16,8 @@ from operators.engines.shared.steps import Answering
 from operators.engines.split_join.description import SplitJoin
 from operators.engines.split_join.distribution_tree import parent, tree_levels
 from operators.engines.split_join.join_core import JoinCore
+from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule, run_seeded
-from tests.operators.test_join import check, join_of
 from tests.oracle import Comparison, Count, Linear, oracle
 from tests.strategies import JoinCase, join_cases
 from topology import Batch, LocalRuntime, Punctuation, RayRuntime

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from operators import CountWindow, JoinError, RunningJoin, SPOJoin, StreamJoin, TimeWindow
 from operators.engines.shared.steps import Answering
 from operators.routing.merge_policy import MergePolicy
+from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule
-from tests.operators.test_join import check, join_of
 from tests.strategies import JoinCase, join_cases
 from topology import LocalRuntime, RayRuntime
 
