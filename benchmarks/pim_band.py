@@ -169,8 +169,8 @@ def _cut(queue: Task, number: int, step: list[ElementRows], window: int, batch: 
     origin = Origin("router", 0, 0)
     dead = max(0, (number + 1) * batch - window)
     list(queue.on_batch(Limits((0, 0), (dead, dead)).to_batch(), origin))
-    for name, rows in zip(SIDES, step, strict=True):
-        list(queue.on_batch(Batch(f"probes.{name}", rows.to_arrow(), first=rows.first, memo=rows), origin))
+    for side, rows in enumerate(step):
+        list(queue.on_batch(rows.to_batch(side), origin))
     return list(queue.on_punctuation(Punctuation(2 * (number + 1) * batch - 1, 0.0), origin))
 
 

@@ -10,8 +10,8 @@ from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.intake.event_time_settings import RESULTS, BoundCheck
 from operators.intake.gate import Gate
 from operators.intake.late_rows import LATE, LATE_STREAM
-from operators.protocol.answers import answer_streams
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.streams import EXPIRED, LIMITS, PAYLOAD, answer_streams
 from operators.query.condition import columns_in
 from operators.query.kinds import Kind
 from operators.resolved_join import ResolvedJoin
@@ -40,15 +40,15 @@ def join_topology(join: ResolvedJoin) -> Topology:
     answering = [_add_branch(builder, join, number, payload if number == 0 else None) for number in range(len(engines))]
     described = Collector(join.selection, join.ordering, checks, tuple(answering))
     collector = builder.bolt(engines[0].collector, described)
-    for stream in ("limits", "payload.left", "payload.right"):
-        collector.global_grouping(ROUTER, stream)
+    for sent in (LIMITS, *PAYLOAD):
+        collector.global_grouping(ROUTER, sent.name)
     for side in (LEFT, RIGHT):
         if join.selection.kind.remembered[side] and is_per_key(join.windows[side]):
-            collector.global_grouping(ROUTER, f"expired.{SIDES[side]}")
+            collector.global_grouping(ROUTER, EXPIRED[side].name)
     for elements in answering:
         for element in elements:
-            for stream in answer_streams(_counts(join, engines[0])):
-                collector.global_grouping(element, stream)
+            for answer in answer_streams(_counts(join, engines[0])):
+                collector.global_grouping(element, answer.name)
     builder.sink(RESULTS).global_grouping(engines[0].collector)
     builder.sink(LATE, aside=True).global_grouping(engines[0].gate, LATE_STREAM)
     return builder.build()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -147,10 +148,52 @@ def _is_hash_method(node: ast.AST) -> bool:
 
 
 @rule
+def streams_of_a_join_are_typed(root: Path) -> Iterator[str]:
+    """Only `operators/protocol` spells or parses the name of a stream; a room's streams are declared in streams.py."""
+    declared = [path for path in files(root, "operators") if path.name == "streams.py"]
+    labels = {label for path in declared for label in re.findall(r'^    [A-Z_]+ = "(\w+)"', path.read_text(), re.M)}
+    spelt = re.compile(rf"({'|'.join(sorted(labels))})\.[^ ]*$")
+    for path in files(root, "operators"):
+        if path in declared or path.parent.name == "protocol":
+            continue
+        for node in ast.walk(parsed(path.read_text())):
+            at = f"{shown(root, path)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and spelt.match(node.value):
+                yield f"{at} spells the stream {node.value!r}: use its StreamId"
+            if isinstance(node, ast.Call) and any(is_text(argument) for argument in stream_arguments(node)):
+                yield f"{at} names a stream by a string: use its StreamId"
+            if isinstance(node, ast.Attribute) and (is_stream(node.value) or ast.unparse(node) == "SIDES.index"):
+                yield f"{at} takes the name of a stream apart: use stream_of"
+            if isinstance(node, ast.Compare) and is_stream(node.left) and any(map(is_text, node.comparators)):
+                yield f"{at} compares the name of a stream: use the kind of stream_of"
+
+
+@rule
 def every_module_has_a_docstring(root: Path) -> Iterator[str]:
     for path in [*package_files(root), *files(root, *OUTSIDE)]:
         if not ast.get_docstring(parsed(path.read_text())):
             yield f"{shown(root, path)} does not say what it holds"
+
+
+def stream_arguments(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that are the name of a stream: of a batch, a copy of one, or a subscription."""
+    name = ast.unparse(call.func).split(".")[-1]
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "stream"]
+    if name == "Batch":
+        return [*given, *call.args[:1]]
+    return [*given, *call.args[1:]] if name.endswith("_grouping") else given
+
+
+def is_stream(node: ast.expr) -> bool:
+    """Whether an expression is the stream of something, as `batch.stream` is."""
+    return isinstance(node, ast.Attribute) and node.attr == "stream"
+
+
+def is_text(node: ast.expr) -> bool:
+    """Whether an expression is a string, with or without fields, or holds one."""
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return any(map(is_text, node.elts))
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def public_names_exist() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The answers of elements: the matches of probe rows, or their number, as Arrow."""
+"""The answers of elements as Arrow: the matches of probe rows, or their number."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import pyarrow as pa
 
 from indexes import Matches
 from operators.protocol.columns import Int64, values_of
-from operators.protocol.sides import SIDES
+from operators.protocol.streams import COUNTS, MATCHES
 from topology import Batch
 
 POSITIONS = pa.large_list(pa.int64())
 
 
 def matches_batch(side: int, first: int, matches: Matches) -> Batch:
-    """Pack the matches of the probe rows of `side` that start at position `first`."""
+    """Pack the matches of the probe rows of `side` from position `first` on, without copying."""
     buffers = [None, pa.py_buffer(matches.offsets)]
     values = pa.Array.from_buffers(pa.int64(), len(matches.positions), [None, pa.py_buffer(matches.positions)])
     lists = pa.Array.from_buffers(POSITIONS, len(matches), buffers, children=[values])
     rows = pa.record_batch([lists], names=["positions"])
-    return Batch(f"matches.{SIDES[side]}", rows, first=first, memo=matches)
+    return Batch(MATCHES[side].name, rows, first=first, memo=matches)
 
 
 def matches_of(batch: Batch) -> Matches:
@@ -33,14 +33,9 @@ def matches_of(batch: Batch) -> Matches:
     return Matches(offsets - offsets[0] if offsets[0] else offsets, positions)
 
 
-def answer_streams(counts: bool) -> dict[str, pa.Schema | None]:
-    """What an element that answers probes sends out."""
-    return {f"{kind}.{side}": None for kind in (["matches", "counts"] if counts else ["matches"]) for side in SIDES}
-
-
 def counts_batch(side: int, first: int, counts: Int64) -> Batch:
-    """Pack the numbers of matches of the probe rows of `side` that start at position `first`."""
-    return Batch(f"counts.{SIDES[side]}", pa.record_batch({"count": pa.array(counts)}), first=first)
+    """Pack the number of matches of each probe row of `side` from position `first` on."""
+    return Batch(COUNTS[side].name, pa.record_batch({"count": pa.array(counts)}), first=first)
 
 
 def counts_of(batch: Batch) -> Int64:

@@ -1,6 +1,7 @@
-"""What the router sends to the processing elements, and what they answer, as Arrow.
+"""The rows of a step as elements see them: keys to store, and what each row may meet on the other side.
 
-Elements work on keys, intervals and positions only (see `indexes`): types, expressions and windows end at the router.
+Elements work on keys, intervals and positions only (see `indexes`). The router has resolved types, expressions and
+windows before.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from indexes import Interval, Keys, Live
-from operators.protocol.columns import Int64, keys_of, values_of
+from operators.protocol.columns import Int64, array_of, keys_of, values_of
+from operators.protocol.streams import PROBES, probes_of
 from topology import Batch
 
 
 @dataclass(frozen=True)
 class ElementRows:
-    """Consecutive rows of one side: their keys, to be stored, and what each may meet on the other side."""
+    """Consecutive rows of one side, the first at position `first`.
+
+    keys:      what is stored of each row, one column per dimension.
+    intervals: the keys of the other side that each row matches, per dimension.
+    live:      the positions of the other side that each row may meet.
+    """
 
     first: int
     seq: Int64
@@ -32,16 +39,19 @@ class ElementRows:
         """Pack as a record batch; arrays without nulls are not copied."""
         columns: dict[str, pa.Array] = {}
         for index, (keys, interval) in enumerate(zip(self.keys, self.intervals, strict=True)):
-            mask = None if keys.valid is None else ~keys.valid
-            columns[f"key{index}"] = pa.array(keys.values, mask=mask, from_pandas=False)
+            columns[f"key{index}"] = array_of(keys)
             columns[f"low{index}"] = pa.array(interval.low, from_pandas=False)
             columns[f"high{index}"] = pa.array(interval.high, from_pandas=False)
         columns |= {"first": pa.array(self.live.start), "end": pa.array(self.live.end), "seq": pa.array(self.seq)}
         return pa.record_batch(columns)
 
+    def to_batch(self, side: int, born: float = 0.0) -> Batch:
+        """Pack as the probe rows of a side; the batch also carries the rows unpacked."""
+        return Batch(PROBES[side].name, self.to_arrow(), first=self.first, born=born, memo=self)
+
     @classmethod
     def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> ElementRows:
-        """Unpack, unless the batch still carries what it was packed from; `negated` says which dimensions are."""
+        """Unpack, unless the batch still carries its rows. `negated[d]`: dimension d is negated."""
         if isinstance(batch.memo, ElementRows):
             return batch.memo
         rows = batch.rows
@@ -63,3 +73,10 @@ class ElementRows:
             tuple(Interval(one.low[part], one.high[part], one.negated) for one in self.intervals),
             Live(self.live.start[part], self.live.end[part]),
         )
+
+
+def of_dimension(probes: Batch, side: int, dimension: int) -> Batch:
+    """The probe rows of a batch with the keys and intervals of one dimension, which is number 0 in it."""
+    own = [f"key{dimension}", f"low{dimension}", f"high{dimension}", "first", "end", "seq"]
+    part = probes.rows.select(own).rename_columns(["key0", "low0", "high0", "first", "end", "seq"])
+    return Batch(probes_of(side, dimension).name, part, first=probes.first, born=probes.born)

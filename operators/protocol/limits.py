@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from operators.protocol.columns import NO_ROWS
+from operators.protocol.streams import LIMITS
 from topology import Batch
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What holds from here on, per side: rows below `live` are dead, rows below `handover` are the immutable part's.
+    """Two positions per side that hold from this step on.
 
-    Every probe that follows meets a row exactly once: at the element that holds it on its side of the handover.
-
-    counting: only the number of each probe row's matches is wanted.
+    handover: the immutable part answers for rows below it, the mutable part for the others. So every probe row that
+              follows meets each stored row exactly once.
+    live:     rows below it have expired.
+    counting: elements answer with the number of each probe row's matches instead of the matches.
     """
 
     handover: tuple[int, int] = (0, 0)
@@ -22,7 +24,7 @@ class Limits:
     counting: bool = False
 
     def to_batch(self) -> Batch:
-        return Batch("limits", NO_ROWS, labels=(*self.handover, *self.live, int(self.counting)))
+        return Batch(LIMITS.name, NO_ROWS, labels=(*self.handover, *self.live, int(self.counting)))
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Limits:

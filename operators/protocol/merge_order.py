@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from operators.protocol.columns import NO_ROWS
+from operators.protocol.streams import MERGE
 from topology import Batch
 
 
 @dataclass(frozen=True)
 class Merge:
-    """The order to make an immutable segment, number `segment` of its side, of the positions [first, end)."""
+    """Make segment number `segment` of a side from the rows at positions [first, end)."""
 
     side: int
     segment: int
@@ -18,7 +19,7 @@ class Merge:
     end: int
 
     def to_batch(self) -> Batch:
-        return Batch("merge", NO_ROWS, labels=(self.side, self.segment, self.first, self.end))
+        return Batch(MERGE.name, NO_ROWS, labels=(self.side, self.segment, self.first, self.end))
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Merge:

@@ -1,4 +1,4 @@
-"""The two sides of a join."""
+"""The two sides of a join: their numbers, by which everything per side is indexed, and their names."""
 
 from __future__ import annotations
 

@@ -19,13 +19,16 @@ from dataclasses import dataclass
 from operators.intake.gate import SEQ
 from operators.protocol.answers import counts_of, matches_of
 from operators.protocol.columns import values_of
+from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import stream_of
+from operators.protocol.streams import JoinStream
 from operators.query.kinds import Kind
 from operators.query.orderings import Ordering, is_aligned, open_until
 from operators.results.pair_filter import PairFilter, bind_filter
 from operators.results.probe_rows import ProbeRows, ProbeStep
-from operators.results.result_kinds import ExpiredRows, Results, result_maker
+from operators.results.result_kinds import Results, result_maker
 from operators.results.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
 from operators.results.result_rows import ResultRows
 from operators.routing.pair_check import PairCheck
@@ -82,21 +85,23 @@ class CollectorTask(Task):
         self._emitted = 0
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        kind, _, name = batch.stream.partition(".")
-        if kind == "limits":
-            self._limits.append(Limits.from_batch(batch))
-        elif kind == "payload":
-            self._take_payload(SIDES.index(name), batch)
-        elif kind == "counts":
-            self._results.count(SIDES.index(name), batch.first, counts_of(batch))
-        elif kind == "expired":
-            positions, places = (values_of(batch.rows.column(each)) for each in ("position", "place"))
-            self._results.expire(SIDES.index(name), ExpiredRows(positions, places, batch.labels[0]))
-        else:
-            side = SIDES.index(name)
-            assert batch.first >= self._probes[side].first, "an element has punctuated before it had answered"
-            self._waiting[side].append(Answer(origin.index, batch.first, matches_of(batch)))
-            return self._emit_open()
+        stream = stream_of(batch.stream)
+        match stream.kind:
+            case JoinStream.MATCHES:
+                side = stream.side
+                assert batch.first >= self._probes[side].first, "an element has punctuated before it had answered"
+                self._waiting[side].append(Answer(origin.index, batch.first, matches_of(batch)))
+                return self._emit_open()
+            case JoinStream.COUNTS:
+                self._results.count(stream.side, batch.first, counts_of(batch))
+            case JoinStream.PAYLOAD:
+                self._take_payload(stream.side, batch)
+            case JoinStream.EXPIRED:
+                self._results.expire(stream.side, ExpiredRows.from_batch(batch))
+            case JoinStream.LIMITS:
+                self._limits.append(Limits.from_batch(batch))
+            case _:
+                raise AssertionError(f"the collector takes no {batch.stream}")
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from indexes import Matches
 from operators.protocol.columns import Int64
+from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.kinds import Kind
 from operators.results.probe_rows import TakenRows
@@ -37,15 +38,6 @@ class Results:
         """Some of them."""
         matches = None if self.matches is None else self.matches[start:stop]
         return Results(self.left[start:stop], self.right[start:stop], matches)
-
-
-@dataclass(frozen=True)
-class ExpiredRows:
-    """Positions of rows that expire, and the place of each, ascending; `live` is the first that has not."""
-
-    positions: Int64
-    places: Int64
-    live: int
 
 
 NOTHING = Results(np.empty(0, np.int64), np.empty(0, np.int64))

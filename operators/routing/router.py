@@ -22,10 +22,13 @@ import pyarrow as pa
 
 from operators.intake.gate import SEQ
 from operators.protocol.columns import values_of
-from operators.protocol.element_rows import ElementRows
+from operators.protocol.element_rows import ElementRows, of_dimension
+from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.limits import Limits
 from operators.protocol.merge_order import Merge
 from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.stream_ids import outputs_of
+from operators.protocol.streams import EXPIRED, LIMITS, MERGE, PAYLOAD, PROBES, probes_of
 from operators.query.predicate import Predicate
 from operators.query.windows import Window
 from operators.routing.key_ordinals import KeyedRows, KeyOrdinals
@@ -69,13 +72,12 @@ class Router(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        kinds = ["probes"] if self.payload is None else ["probes", "payload"]
-        names = [f"{kind}.{side}" for kind in kinds for side in SIDES]
+        streams = [LIMITS, MERGE, *PROBES]
         if self.split_fields:
-            names += [f"probes.{side}.{d}" for side in SIDES for d in range(len(self.predicate.dimensions))]
+            streams += [probes_of(side, d) for side in (LEFT, RIGHT) for d in range(len(self.predicate.dimensions))]
         if self.payload is not None:
-            names += [f"expired.{SIDES[side]}" for side in self.listed]
-        return dict.fromkeys([*names, "limits", "merge"])
+            streams += [*PAYLOAD, *(EXPIRED[side] for side in self.listed)]
+        return outputs_of(streams)
 
     @property
     def listed(self) -> list[int]:
@@ -173,17 +175,14 @@ class RouterTask(Task):
         positions = np.concatenate([keyed.expired, first + lacking])
         places = np.concatenate([keyed.places, step.seqs[side][lacking] + 1])
         order = np.argsort(places, kind="stable")
-        rows = pa.record_batch({"position": pa.array(positions[order]), "place": pa.array(places[order])})
         assert self._ordinals is not None
-        return Batch(f"expired.{SIDES[side]}", rows, labels=(self._ordinals.live[side],))
+        return ExpiredRows(positions[order], places[order], self._ordinals.live[side]).to_batch(side)
 
     def _send_rows(self, side: int, batch: Batch, rows: ElementRows, step: StepRows) -> Iterator[Emit]:
-        packed = rows.to_arrow()
-        yield Emit(Batch(f"probes.{SIDES[side]}", packed, first=batch.first, born=batch.born, memo=rows))
+        probes = rows.to_batch(side, batch.born)
+        yield Emit(probes)
         for d in range(len(rows.keys) if self._description.split_fields else 0):
-            own = [f"key{d}", f"low{d}", f"high{d}", "first", "end", "seq"]
-            part = packed.select(own).rename_columns(["key0", "low0", "high0", "first", "end", "seq"])
-            yield Emit(Batch(f"probes.{SIDES[side]}.{d}", part, first=batch.first, born=batch.born))
+            yield Emit(of_dimension(probes, side, d))
         if self._payload is not None:
             payload = self._payload.rows(side, batch.rows, step.expired[side])
-            yield Emit(Batch(f"payload.{SIDES[side]}", payload, first=batch.first, born=batch.born))
+            yield Emit(Batch(PAYLOAD[side].name, payload, first=batch.first, born=batch.born))

@@ -28,15 +28,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from indexes import Keys, Live, Matches
+from indexes import Live, Matches
+from operators.engines.handshake_join.streams import ENTERING, LEAVING, SEGMENT, FlowStream
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.split_join.join_core import Region, index_note
-from operators.protocol.answers import answer_streams
-from operators.protocol.columns import NO_ROWS, Int64, values_of
+from operators.protocol.columns import NO_ROWS, Int64, keys_of
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import StreamId, outputs_of, stream_of
+from operators.protocol.streams import LIMITS, PROBES, JoinStream, answer_streams
 from topology import Batch, Bolt, Emit, Origin, PassOn, Punctuation, Task, TaskContext
 
 
@@ -55,10 +57,9 @@ class FlowLink(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        names = ["limits", f"probes.{SIDES[self.side]}"]
-        if self.moving:
-            names += [f"{kind}.{SIDES[self.side]}" for kind in ("entering", "leaving", "segment")]
-        return dict.fromkeys(names)
+        passed = (LIMITS, PROBES[self.side])
+        moved = (ENTERING[self.side], LEAVING[self.side], SEGMENT[self.side])
+        return outputs_of((*passed, *moved) if self.moving else passed)
 
     def build(self, context: TaskContext) -> Task:
         return MovingFlow(self) if self.moving else PassOn()
@@ -87,17 +88,17 @@ class MovingFlow(Task):
         self._begin = 0
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        kind = batch.stream.partition(".")[0]
-        if kind == "leaving":
-            yield from self._enter(batch)
-            return
-        yield Emit(batch)
-        if kind == "limits":
-            self._dead = Limits.from_batch(batch).live[self._side]
-        else:
-            self._arrived = batch.end
-            if self._hops == 0:
-                yield from self._enter(Batch(batch.stream, batch.rows.select(self._keys), first=batch.first))
+        match stream_of(batch.stream).kind:
+            case FlowStream.LEAVING:
+                yield from self._enter(batch)
+            case JoinStream.LIMITS:
+                yield Emit(batch)
+                self._dead = Limits.from_batch(batch).live[self._side]
+            case _:
+                yield Emit(batch)
+                self._arrived = batch.end
+                if self._hops == 0:
+                    yield from self._enter(Batch(batch.stream, batch.rows.select(self._keys), first=batch.first))
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
         # what dies with this step may still be met in it: the last segment begins where the step before it ended
@@ -108,7 +109,7 @@ class MovingFlow(Task):
         else:
             self._begin = self._dead
         yield from self._leave()
-        yield Emit(Batch(f"segment.{SIDES[self._side]}", NO_ROWS, labels=(begin,)))
+        yield Emit(Batch(SEGMENT[self._side].name, NO_ROWS, labels=(begin,)))
         yield Emit(punctuation)
 
     def check_invariants(self) -> None:
@@ -120,7 +121,7 @@ class MovingFlow(Task):
 
     def _enter(self, batch: Batch) -> Iterator[Emit]:
         self._held.append(batch)
-        yield Emit(Batch(f"entering.{SIDES[self._side]}", batch.rows, first=batch.first))
+        yield Emit(Batch(ENTERING[self._side].name, batch.rows, first=batch.first))
 
     def _leave(self) -> Iterator[Emit]:
         """Send the rows before the segment's beginning to the next link; at the last one they are dead."""
@@ -130,7 +131,7 @@ class MovingFlow(Task):
             if rows < batch.rows.num_rows:
                 self._held.appendleft(Batch(batch.stream, batch.rows.slice(rows), first=batch.first + rows))
             if self._hops < self._cores - 1:
-                yield Emit(Batch(f"leaving.{SIDES[self._side]}", batch.rows.slice(0, rows), first=batch.first))
+                yield Emit(Batch(LEAVING[self._side].name, batch.rows.slice(0, rows), first=batch.first))
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class HandshakeCore(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return answer_streams(self.counts)
+        return outputs_of(answer_streams(self.counts))
 
     @property
     def note(self) -> str:
@@ -172,13 +173,11 @@ class HandshakeCoreTask(StepTask):
         self._segment = [0, 0]
         self._answering = Answering()
 
-    def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        kind, _, name = batch.stream.partition(".")
-        side = SIDES.index(name)
-        if kind == "entering":
-            self._entering[side].append(batch)
+    def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
+        if stream.kind is FlowStream.ENTERING:
+            self._entering[stream.side].append(batch)
         else:
-            (self._segment[side],) = batch.labels
+            (self._segment[stream.side],) = batch.labels
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
@@ -197,7 +196,7 @@ class HandshakeCoreTask(StepTask):
             region, rows, probes = self._regions[side], step.rows[side], step.rows[1 - side]
             if moving:
                 for batch in self._entering[side]:
-                    region.store(batch.first, _keys(batch.rows), probes)
+                    region.store(batch.first, [keys_of(column) for column in batch.rows.columns], probes)
                 self._entering[side].clear()
                 region.expire(self._segment[side])
             elif rows is not None and len(rows):
@@ -233,10 +232,3 @@ class HandshakeCoreTask(StepTask):
         # rows before the segment are another core's by now, later ones not here yet
         end = np.minimum(rows.live.end, self._regions[1 - side].stored)
         return Live(np.maximum(rows.live.start, self._segment[1 - side]), end)
-
-
-def _keys(rows: pa.RecordBatch) -> list[Keys]:
-    return [
-        Keys(values_of(column), column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None)
-        for column in rows.columns
-    ]

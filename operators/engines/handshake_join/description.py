@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from operators.engines.handshake_join.chain_core import FlowLink, HandshakeCore
+from operators.engines.handshake_join.streams import ENTERING, LEAVING, SEGMENT
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.split_join.join_core import check_core_settings
 from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.streams import LIMITS, PROBES
 from operators.query.errors import JoinError
 from topology import TopologyBuilder
 
@@ -58,17 +60,16 @@ class HandshakeJoin(Engine):
             for hops, number in enumerate(along):
                 name = f"{SIDES[side]}-flow-{number}"
                 link = builder.bolt(name, FlowLink(side, hops, cores, len(plan.negated), moving))
-                link.global_grouping(before, "limits").global_grouping(before, f"probes.{SIDES[side]}")
+                link.global_grouping(before, LIMITS.name).global_grouping(before, PROBES[side].name)
                 if moving and hops:
-                    link.global_grouping(before, f"leaving.{SIDES[side]}")
+                    link.global_grouping(before, LEAVING[side].name)
                 before = name
         names = [f"handshake-core-{number}" for number in range(cores)]
         for number, name in enumerate(names):
             described = HandshakeCore(number, cores, plan.negated, plan.ordered, setting, moving, plan.counts)
             core = builder.bolt(name, described)
             for side in (LEFT, RIGHT):
-                kinds = ("probes", "entering", "segment") if moving else ("probes",)
-                core.global_grouping(f"{SIDES[side]}-flow-{number}", "limits")
-                for kind in kinds:
-                    core.global_grouping(f"{SIDES[side]}-flow-{number}", f"{kind}.{SIDES[side]}")
+                passed = (LIMITS, PROBES[side])
+                for stream in (*passed, ENTERING[side], SEGMENT[side]) if moving else passed:
+                    core.global_grouping(f"{SIDES[side]}-flow-{number}", stream.name)
         return names

@@ -15,7 +15,8 @@ from operators.engines.index_join.element import IndexJoinElement
 from operators.engines.index_join.key_share import dividing_dimension
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import AUTO, IndexSetting
-from operators.engines.shared.work_queue import STREAMS, WorkQueue
+from operators.engines.shared.work_queue import WorkQueue
+from operators.protocol.streams import STEP
 from operators.query.errors import JoinError
 from topology import TopologyBuilder
 
@@ -74,7 +75,7 @@ class IndexJoin(Engine):
         threads = self.threads or os.cpu_count() or 1
         described = IndexJoinElement(plan.negated, plan.ordered, setting, threads, plan.counts, dividing)
         element = builder.bolt(INDEX_JOIN, described, self.partitions)
-        for stream in STREAMS:
-            queue.global_grouping(ROUTER, stream)
-            element.all_grouping(WORK_QUEUE, stream)
+        for stream in STEP:
+            queue.global_grouping(ROUTER, stream.name)
+            element.all_grouping(WORK_QUEUE, stream.name)
         return [INDEX_JOIN]

@@ -17,11 +17,13 @@ from operators.engines.index_join.key_share import KeyShare
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.steps import MOST_MATCHES, Step, answer_counts
 from operators.engines.shared.work_queue import TaskQueue, work_through
-from operators.protocol.answers import answer_streams, matches_batch
+from operators.protocol.answers import matches_batch
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of, stream_of
+from operators.protocol.streams import JoinStream, answer_streams
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 
@@ -49,7 +51,7 @@ class IndexJoinElement(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return answer_streams(self.counts)
+        return outputs_of(answer_streams(self.counts))
 
     @property
     def note(self) -> str:
@@ -88,14 +90,14 @@ class IndexJoinTask(Task):
         self._stored = [0, 0]
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        if batch.stream == "limits":
+        stream = stream_of(batch.stream)
+        if stream.kind is JoinStream.LIMITS:
             self._limits = Limits.from_batch(batch)
         else:
             (last,) = batch.labels
-            side = SIDES.index(batch.stream.partition(".")[2])
             rows = ElementRows.from_batch(batch, self._description.negated)
             rows = rows if self._share is None else self._share.own(rows)
-            self._tasks.setdefault(last, [None, None])[side] = rows
+            self._tasks.setdefault(last, [None, None])[stream.side] = rows
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:

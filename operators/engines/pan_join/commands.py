@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from indexes import Interval, Keys, Live
-from operators.protocol.columns import NO_ROWS, values_of
+from operators.engines.pan_join.streams import CREATE, EXPIRE, INSERT, PROBE
+from operators.protocol.columns import NO_ROWS, array_of, keys_of, values_of
 from operators.protocol.element_rows import ElementRows
+from operators.protocol.stream_ids import StreamId
 from topology import Batch
-
-COMMANDS = ("create", "insert", "probe", "expire")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Create:
     capacity: int
 
     def to_batch(self) -> Batch:
-        return Batch("create", NO_ROWS, labels=(self.side, self.number, self.first, self.capacity))
+        return Batch(CREATE.name, NO_ROWS, labels=(self.side, self.number, self.first, self.capacity))
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Create:
@@ -46,24 +46,16 @@ class Insert:
     keys: tuple[Keys, ...]
 
     def to_batch(self) -> Batch:
-        columns = {}
-        for index, keys in enumerate(self.keys):
-            mask = None if keys.valid is None else ~keys.valid
-            columns[f"key{index}"] = pa.array(keys.values, mask=mask, from_pandas=False)
-        rows = pa.record_batch(columns)
-        return Batch("insert", rows, first=self.first, labels=(self.side, self.number), memo=self)
+        rows = pa.record_batch({f"key{index}": array_of(keys) for index, keys in enumerate(self.keys)})
+        return Batch(INSERT.name, rows, first=self.first, labels=(self.side, self.number), memo=self)
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Insert:
         """Unpack, unless the batch still carries what it was packed from."""
         if isinstance(batch.memo, Insert):
             return batch.memo
-        keys = []
-        for column in batch.rows.columns:
-            valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
-            keys.append(Keys(values_of(column), valid))
         side, number = batch.labels
-        return cls(side, number, batch.first, tuple(keys))
+        return cls(side, number, batch.first, tuple(keys_of(column) for column in batch.rows.columns))
 
 
 @dataclass(frozen=True)
@@ -73,14 +65,14 @@ class Probe:
     side: int
     rows: ElementRows
 
-    def to_batch(self, stream: str = "probe") -> Batch:
+    def to_batch(self, stream: StreamId = PROBE) -> Batch:
         rows = self.rows
         columns: dict[str, pa.Array] = {}
         for index, interval in enumerate(rows.intervals):
             columns[f"low{index}"] = pa.array(interval.low, from_pandas=False)
             columns[f"high{index}"] = pa.array(interval.high, from_pandas=False)
         columns |= {"first": pa.array(rows.live.start), "end": pa.array(rows.live.end), "seq": pa.array(rows.seq)}
-        return Batch(stream, pa.record_batch(columns), first=rows.first, labels=(self.side,), memo=self)
+        return Batch(stream.name, pa.record_batch(columns), first=rows.first, labels=(self.side,), memo=self)
 
     @classmethod
     def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> Probe:
@@ -105,7 +97,7 @@ class Expire:
     number: int
 
     def to_batch(self) -> Batch:
-        return Batch("expire", NO_ROWS, labels=(self.side, self.number))
+        return Batch(EXPIRE.name, NO_ROWS, labels=(self.side, self.number))
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Expire:

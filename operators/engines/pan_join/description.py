@@ -9,15 +9,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from operators.engines.pan_join.commands import COMMANDS
 from operators.engines.pan_join.manager import MOST_ROOM, PanManager
 from operators.engines.pan_join.mirror import PanMirror
+from operators.engines.pan_join.streams import COMMANDS, MIRRORED, RECORDS
 from operators.engines.pan_join.structures import BISortSubwindows, Structure, structure_of
 from operators.engines.pan_join.subwindow import key_dimension
 from operators.engines.pan_join.worker import PanWorker, SubwindowSetting
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import ROWS_OF_A_TIME_WINDOW, asked_of
-from operators.protocol.sides import SIDES
+from operators.protocol.streams import STEP
 from operators.query.errors import JoinError
 from operators.query.windows import Window
 from topology import TopologyBuilder
@@ -79,18 +79,18 @@ class PanJoin(Engine):
         left, right = (self._room(window, workers) for window in plan.windows)
         books = PanManager(plan.negated, workers, (left, right), self.batch_rows, mirrored=self.records)
         manager = builder.bolt("manager", books)
-        for stream in ("limits", "probes.left", "probes.right"):
-            manager.global_grouping(ROUTER, stream)
+        for stream in STEP:
+            manager.global_grouping(ROUTER, stream.name)
         worker = builder.bolt("worker", PanWorker(setting, plan.ordered, self.records), workers)
         for command in COMMANDS:
-            worker.direct_grouping("manager", command)
+            worker.direct_grouping("manager", command.name)
         if not self.records:
             return ["worker"]
         mirror = builder.bolt("mirror", PanMirror(setting, plan.ordered))
-        for stream in ("create", "insert", "probed", "expire"):
-            mirror.global_grouping("manager", stream)
-        for side in SIDES:
-            mirror.global_grouping("worker", f"records.{side}")
+        for stream in MIRRORED:
+            mirror.global_grouping("manager", stream.name)
+        for stream in RECORDS:
+            mirror.global_grouping("worker", stream.name)
         return ["mirror"]
 
     def _room(self, window: Window, workers: int) -> int:

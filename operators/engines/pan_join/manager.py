@@ -15,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Interval, Keys, Live
-from operators.engines.pan_join.commands import COMMANDS, Create, Expire, Insert, Probe
+from operators.engines.pan_join.commands import Create, Expire, Insert, Probe
+from operators.engines.pan_join.streams import COMMANDS, PROBED
 from operators.engines.shared.steps import Step, StepTask
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
 from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of
 from topology import Barrier, Bolt, Emit, Punctuation, Task, TaskContext
 
 MOST_ROOM = (1 << 31) - 1
@@ -45,7 +47,7 @@ class PanManager(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return dict.fromkeys([*COMMANDS, "probed"] if self.mirrored else COMMANDS)
+        return outputs_of((*COMMANDS, PROBED) if self.mirrored else COMMANDS)
 
     @property
     def note(self) -> str:
@@ -235,7 +237,7 @@ class PanManagerTask(StepTask):
             for worker in holders:
                 yield Emit(command, to=worker)
         if self._mirrored:
-            yield Emit(probe.to_batch("probed"))
+            yield Emit(probe.to_batch(PROBED))
 
 
 def joined(parts: Sequence[ElementRows]) -> ElementRows:

@@ -14,11 +14,14 @@ import pyarrow as pa
 from indexes import Matches
 from operators.engines.pan_join.commands import Probe
 from operators.engines.pan_join.records import RecordColumn, expand_records
+from operators.engines.pan_join.streams import PanStream
 from operators.engines.pan_join.worker import HeldSubwindows, SubwindowSetting
 from operators.engines.shared.steps import Answering, Step
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of, stream_of
+from operators.protocol.streams import MATCHES
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 
@@ -31,7 +34,7 @@ class PanMirror(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {f"matches.{side}": None for side in SIDES}
+        return outputs_of(MATCHES)
 
     def build(self, context: TaskContext) -> Task:
         return PanMirrorTask(self, len(context.origins))
@@ -55,14 +58,15 @@ class PanMirrorTask(Task):
         self._answering = Answering()
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        if batch.stream == "probed":
-            probe = Probe.from_batch(batch, self._negated)
-            self._rows[probe.side] = probe.rows
-        elif batch.stream.startswith("records."):
-            record = RecordColumn.from_batch(batch)
-            self._records[record.side].append(record)
-        else:
-            self._held.take(batch)
+        match stream_of(batch.stream).kind:
+            case PanStream.PROBED:
+                probe = Probe.from_batch(batch, self._negated)
+                self._rows[probe.side] = probe.rows
+            case PanStream.RECORDS:
+                record = RecordColumn.from_batch(batch)
+                self._records[record.side].append(record)
+            case _:
+                self._held.take(batch)
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:

@@ -28,9 +28,10 @@ from indexes import (
     sorted_with_order,
 )
 from operators.engines.pan_join.commands import Status
+from operators.engines.pan_join.streams import RECORDS
 from operators.engines.pan_join.subwindow import Subwindow
 from operators.protocol.element_rows import ElementRows
-from operators.protocol.sides import SIDES
+from operators.protocol.stream_ids import stream_of
 from topology import Batch
 
 MAIN, BUFFER = 0, 1
@@ -54,11 +55,11 @@ class RecordColumn:
     def to_batch(self, status: Status) -> Batch:
         rows = pa.record_batch({"start": pa.array(self.start), "end": pa.array(self.end)})
         labels = (self.number, self.part, *status.labels)
-        return Batch(f"records.{SIDES[self.side]}", rows, first=self.first, labels=labels)
+        return Batch(RECORDS[self.side].name, rows, first=self.first, labels=labels)
 
     @classmethod
     def from_batch(cls, batch: Batch) -> RecordColumn:
-        side = SIDES.index(batch.stream.removeprefix("records."))
+        side = stream_of(batch.stream).side
         start, end = (column.to_numpy() for column in batch.rows.columns)
         return cls(side, batch.first, batch.labels[0], batch.labels[1], start, end)
 

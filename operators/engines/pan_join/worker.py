@@ -14,12 +14,15 @@ import pyarrow as pa
 from indexes import Matches
 from operators.engines.pan_join.commands import Create, Expire, Insert, Probe, Status
 from operators.engines.pan_join.records import find_records
+from operators.engines.pan_join.streams import RECORDS, PanStream
 from operators.engines.pan_join.structures import SubwindowStructure
 from operators.engines.pan_join.subwindow import Subwindow, probe_subwindows
 from operators.engines.shared.steps import Answering, Step
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of, stream_of
+from operators.protocol.streams import MATCHES
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 
@@ -42,8 +45,7 @@ class PanWorker(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        kind = "records" if self.records else "matches"
-        return {f"{kind}.{side}": None for side in SIDES}
+        return outputs_of(RECORDS if self.records else MATCHES)
 
     @property
     def note(self) -> str:
@@ -63,19 +65,22 @@ class HeldSubwindows:
 
     def take(self, batch: Batch) -> None:
         """Carry out a command to create, to insert or to expire."""
-        if batch.stream == "insert":
-            insert = Insert.from_batch(batch)
-            self.sides[insert.side][insert.number].insert(insert)
-        elif batch.stream == "create":
-            create = Create.from_batch(batch)
-            held = self.sides[create.side]
-            previous = held[max(held)].subindex if held else None
-            setting = self._setting
-            held[create.number] = Subwindow(create, setting.structure, len(setting.negated), setting.key, previous)
-        else:
-            expire = Expire.from_batch(batch)
-            gone = self.sides[expire.side].pop(expire.number)
-            self._dead[expire.side] = gone.first + gone.capacity
+        match stream_of(batch.stream).kind:
+            case PanStream.INSERT:
+                insert = Insert.from_batch(batch)
+                self.sides[insert.side][insert.number].insert(insert)
+            case PanStream.CREATE:
+                create = Create.from_batch(batch)
+                held = self.sides[create.side]
+                previous = held[max(held)].subindex if held else None
+                setting = self._setting
+                held[create.number] = Subwindow(create, setting.structure, len(setting.negated), setting.key, previous)
+            case PanStream.EXPIRE:
+                expire = Expire.from_batch(batch)
+                gone = self.sides[expire.side].pop(expire.number)
+                self._dead[expire.side] = gone.first + gone.capacity
+            case _:
+                raise AssertionError(f"{batch.stream} is not about a subwindow")
 
     def probe(self, side: int, rows: ElementRows, limit: int, ordered: bool) -> Matches | None:
         """What rows of a side meet among those held of the other; None if more than `limit`."""
@@ -125,7 +130,7 @@ class PanWorkerTask(Task):
         self._answering = Answering()
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        if batch.stream == "probe":
+        if stream_of(batch.stream).kind is PanStream.PROBE:
             probe = Probe.from_batch(batch, self._negated)
             assert self._rows[probe.side] is None, "a batch has one probe command for each side"
             self._rows[probe.side] = probe.rows
@@ -148,7 +153,7 @@ class PanWorkerTask(Task):
         statuses = self._statuses(step)
         for emit in self._answering.answer(step, self._probe):
             if isinstance(emit.message, Batch):
-                status = statuses[SIDES.index(emit.message.stream.removeprefix("matches."))]
+                status = statuses[stream_of(emit.message.stream).side]
                 yield Emit(replace(emit.message, labels=status.labels))
             else:
                 yield emit

@@ -15,6 +15,7 @@ import numpy as np
 from operators.engines.scale_join.processing_thread import ProcessingThread
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
+from operators.protocol.streams import STEP
 from operators.query.errors import JoinError
 from topology import Metrics, TopologyBuilder
 
@@ -69,8 +70,8 @@ class ScaleJoin(Engine):
             setting = IndexSetting.of("ScaleJoin", self.index, plan, threads)
         element = ProcessingThread(plan.negated, plan.ordered, setting, plan.counts)
         subscription = builder.bolt(PROCESSING_THREAD, element, threads)
-        for stream in ("limits", "probes.left", "probes.right"):
-            subscription.all_grouping(ROUTER, stream)
+        for stream in STEP:
+            subscription.all_grouping(ROUTER, stream.name)
         return [PROCESSING_THREAD]
 
 

@@ -16,10 +16,11 @@ from indexes import Live, Matches, NestedLoop
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.shared.window_share import WindowShare
-from operators.protocol.answers import answer_streams
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of
+from operators.protocol.streams import answer_streams
 from topology import Bolt, Emit, Task, TaskContext
 
 
@@ -42,7 +43,7 @@ class ProcessingThread(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return answer_streams(self.counts)
+        return outputs_of(answer_streams(self.counts))
 
     @property
     def note(self) -> str:

@@ -19,6 +19,8 @@ from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
 from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import StreamId, stream_of
+from operators.protocol.streams import JoinStream
 from topology import Batch, Emit, Origin, Punctuation, Task
 
 MOST_MATCHES = 1 << 22
@@ -65,9 +67,8 @@ class Step:
 class StepTask(Task):
     """A task that is fed by the router and answers a step at a time."""
 
-    def __init__(self, negated: Sequence[bool], suffix: str = "") -> None:
+    def __init__(self, negated: Sequence[bool]) -> None:
         self._negated = negated
-        self._streams = {f"probes.left{suffix}": LEFT, f"probes.right{suffix}": RIGHT}
         self._limits = Limits()
         self._rows: list[ElementRows | None] = [None, None]
 
@@ -75,18 +76,19 @@ class StepTask(Task):
     def on_step(self, step: Step) -> Iterable[Emit]:
         """Store and answer the rows of a step; send its punctuation."""
 
-    def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        """Take a batch that is not part of a step."""
-        return ()
+    def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
+        """Take a batch that is not part of a step; only elements with further inputs override this."""
+        raise AssertionError(f"{type(self).__name__} takes no {batch.stream}")
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        side = self._streams.get(batch.stream)
-        if side is not None:
-            self._rows[side] = ElementRows.from_batch(batch, self._negated)
-        elif batch.stream == "limits":
-            self._limits = Limits.from_batch(batch)
-        else:
-            return self.on_other(batch, origin)
+        stream = stream_of(batch.stream)
+        match stream.kind:
+            case JoinStream.PROBES:
+                self._rows[stream.side] = ElementRows.from_batch(batch, self._negated)
+            case JoinStream.LIMITS:
+                self._limits = Limits.from_batch(batch)
+            case _:
+                return self.on_other(stream, batch)
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:

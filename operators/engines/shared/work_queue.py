@@ -20,14 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from operators.engines.shared.steps import Step, StepTask
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of
+from operators.protocol.streams import PROBES, STEP
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-STREAMS = ("limits", *(f"probes.{side}" for side in SIDES))
-
 
 @dataclass(frozen=True)
 class WorkQueue(Bolt):
@@ -43,7 +42,7 @@ class WorkQueue(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return dict.fromkeys(STREAMS)
+        return outputs_of(STEP)
 
     @property
     def note(self) -> str:
@@ -76,7 +75,7 @@ class WorkQueueTask(StepTask):
                 end = 0 if rows is None else int(np.searchsorted(rows.seq, last, side="right"))
                 if rows is not None and begin < end:
                     taken[side] = end
-                    stream, part = f"probes.{SIDES[side]}", rows.between(begin, end)
+                    stream, part = PROBES[side].name, rows.between(begin, end)
                     packed = self._packed[stream].slice(begin, end - begin)
                     yield Emit(Batch(stream, packed, first=part.first, labels=(last,), memo=part))
         self._packed = {}

@@ -20,13 +20,13 @@ import pyarrow as pa
 
 from indexes import Matches, order_rows
 from operators.engines.split_join.distribution_tree import node_name, parent, tree_levels
-from operators.protocol.answers import answer_streams, matches_batch, matches_of
+from operators.protocol.answers import matches_batch, matches_of
 from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of, stream_of
+from operators.protocol.streams import answer_streams
 from operators.query.orderings import Ordering, is_aligned, open_until
 from operators.results.result_order import Answer, WaitingAnswers, merge_answers
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext, TopologyBuilder
-
-STREAMS = tuple(answer_streams(counts=False))
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Merger(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return answer_streams(self.counts)
+        return outputs_of(answer_streams(self.counts))
 
     @property
     def note(self) -> str:
@@ -76,7 +76,7 @@ class AligningMerger(Task):
         self._first = [0, 0]
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        side = STREAMS.index(batch.stream)
+        side = stream_of(batch.stream).side
         spoken = self._spoken[origin.index]
         assert batch.first <= spoken[side], "a child answers every row"
         spoken[side] = max(spoken[side], batch.end)
@@ -205,6 +205,6 @@ def add_collection_tree(
         subscriptions = [builder.bolt(name, Merger(ordering, counts, orders)) for name in names]
         for child, name in enumerate(below):
             for stream in answer_streams(counts):
-                subscriptions[parent(child, len(below), len(names))].global_grouping(name, stream)
+                subscriptions[parent(child, len(below), len(names))].global_grouping(name, stream.name)
         below = names
     return below[0]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from operators.engines.shared.engine import ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.split_join.collection_tree import add_collection_tree
-from operators.engines.split_join.distribution_tree import STREAMS, add_distribution_tree
+from operators.engines.split_join.distribution_tree import add_distribution_tree
 from operators.engines.split_join.join_core import JoinCore, check_core_settings
+from operators.protocol.streams import STEP
 from operators.query.errors import JoinError
 from topology import TopologyBuilder
 
@@ -58,6 +59,6 @@ class SplitJoin(Engine):
         for number, relay in enumerate(add_distribution_tree(builder, cores, self.fanout)):
             described = JoinCore(number, cores, plan.negated, ordered=False, setting=setting, counts=plan.counts)
             core = builder.bolt(names[number], described)
-            for stream in STREAMS:
-                core.global_grouping(relay, stream)
+            for stream in STEP:
+                core.global_grouping(relay, stream.name)
         return [add_collection_tree(builder, names, self.fanout, plan.ordering, plan.counts)]

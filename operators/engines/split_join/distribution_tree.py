@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from operators.engines.shared.engine import ROUTER
-from operators.protocol.sides import SIDES
+from operators.protocol.stream_ids import outputs_of
+from operators.protocol.streams import STEP
 from topology import Bolt, PassOn, Task, TaskContext, TopologyBuilder
-
-STREAMS = ("limits", *(f"probes.{side}" for side in SIDES))
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Distributor(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return dict.fromkeys(STREAMS)
+        return outputs_of(STEP)
 
     @property
     def note(self) -> str:
@@ -77,7 +76,7 @@ def add_distribution_tree(builder: TopologyBuilder, cores: int, fanout: int) -> 
             above = ROUTER if level == 0 else node_name(
                 "distribution", level - 1, parent(number, nodes, levels[level - 1])
             )
-            for stream in STREAMS:
-                subscription.global_grouping(above, stream)
+            for stream in STEP:
+                subscription.global_grouping(above, stream.name)
     last = len(levels) - 1
     return [node_name("distribution", last, parent(core, cores, levels[last])) for core in range(cores)]

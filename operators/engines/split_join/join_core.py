@@ -16,10 +16,11 @@ from indexes import CATALOGUE, Interval, Keys, Live, Matches, NestedLoop, Window
 from operators.engines.shared.index_setting import AUTO, IndexSetting
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.shared.window_share import WindowShare
-from operators.protocol.answers import answer_streams
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of
+from operators.protocol.streams import answer_streams
 from operators.query.errors import JoinError
 from topology import Bolt, Emit, Task, TaskContext
 
@@ -117,7 +118,7 @@ class JoinCore(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return answer_streams(self.counts)
+        return outputs_of(answer_streams(self.counts))
 
     @property
     def note(self) -> str:

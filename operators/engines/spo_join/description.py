@@ -17,6 +17,9 @@ from operators.engines.spo_join.permutation_element import PermutationElement
 from operators.engines.spo_join.po_join_element import Immutable, POJoinElement, State
 from operators.engines.spo_join.predicate_element import PredicateElement
 from operators.engines.spo_join.state_cache import StateCache
+from operators.engines.spo_join.streams import BLOCKS, RANGES, RUNS, SEGMENTS, STATE
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.streams import LIMITS, MERGE, STEP, probes_of
 from operators.query.errors import JoinError
 from operators.query.windows import Window
 from operators.routing.merge_policy import MergePolicy, Merging
@@ -103,8 +106,8 @@ class SPOJoin(Engine):
             sorters = ["mutable"]
             described = MutableElement(plan.negated, plan.ordered, self.permutations, plan.counts)
             subscription = builder.bolt("mutable", described)
-            for stream in ("limits", "probes.left", "probes.right", "merge"):
-                subscription.global_grouping(ROUTER, stream)
+            for stream in (*STEP, MERGE):
+                subscription.global_grouping(ROUTER, stream.name)
         else:
             mutable = ["logical-and"]
             sorters = self._add_predicates(builder, plan)
@@ -113,17 +116,17 @@ class SPOJoin(Engine):
         permutation = PermutationElement(dimensions, self._elements, permutes)
         subscription = builder.bolt(merging, permutation, self.permutations)
         for sorter in sorters:
-            subscription.direct_grouping(sorter, "runs")
+            subscription.direct_grouping(sorter, RUNS.name)
         element = POJoinElement(
             plan.negated, plan.ordered, plan.router, self.immutable, self.state, self.probe_threads, plan.counts
         )
         immutable = builder.bolt(self.immutable, element, self._elements)
-        for stream in ("limits", "probes.left", "probes.right", "merge"):
-            immutable.all_grouping(ROUTER, stream)
-        immutable.direct_grouping(merging, "segments")
+        for stream in (*STEP, MERGE):
+            immutable.all_grouping(ROUTER, stream.name)
+        immutable.direct_grouping(merging, SEGMENTS.name)
         if self.state == "shared cache":
-            builder.bolt("state-cache", StateCache()).global_grouping(ROUTER, "limits")
-            immutable.all_grouping("state-cache", "state")
+            builder.bolt("state-cache", StateCache()).global_grouping(ROUTER, LIMITS.name)
+            immutable.all_grouping("state-cache", STATE.name)
         return [*mutable, self.immutable]
 
     @property
@@ -136,12 +139,12 @@ class SPOJoin(Engine):
             name = f"predicate-{d}"
             element = PredicateElement(d, str(dimension), plan.negated[d], self.logical_elements, self.permutations)
             subscription = builder.bolt(name, element)
-            for stream in ("limits", f"probes.left.{d}", f"probes.right.{d}", "merge"):
-                subscription.global_grouping(ROUTER, stream)
+            for stream in (LIMITS, probes_of(LEFT, d), probes_of(RIGHT, d), MERGE):
+                subscription.global_grouping(ROUTER, stream.name)
             names.append(name)
         intersecting = LogicalAndElement(plan.negated, plan.ordered, self.intersection)
         logical = builder.bolt("logical-and", intersecting, self.logical_elements)
-        logical.all_grouping(names[0], "limits")
+        logical.all_grouping(names[0], LIMITS.name)
         for name in names:
-            logical.all_grouping(name, "blocks").direct_grouping(name, "ranges")
+            logical.all_grouping(name, BLOCKS.name).direct_grouping(name, RANGES.name)
         return names

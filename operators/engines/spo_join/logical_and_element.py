@@ -22,10 +22,13 @@ from indexes import Live, Matches, PermutationOffsetJoin, Ranges, SortedRun
 from operators.engines.shared.steps import Answering, Step
 from operators.engines.spo_join.hash_intersection import hash_intersection
 from operators.engines.spo_join.predicate_element import LIVE
+from operators.engines.spo_join.streams import SPOStream
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import outputs_of, stream_of
+from operators.protocol.streams import MATCHES, JoinStream
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 Intersection = Literal["permutation", "hash set"]
@@ -46,7 +49,7 @@ class LogicalAndElement(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {f"matches.{side}": None for side in SIDES}
+        return outputs_of(MATCHES)
 
     @property
     def note(self) -> str:
@@ -79,11 +82,12 @@ class LogicalAndTask(Task):
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         answer = self._speaking[origin.index]
-        if batch.stream == "limits":
+        kind = stream_of(batch.stream).kind
+        if kind is JoinStream.LIMITS:
             answer.limits = Limits.from_batch(batch)
             return ()
         side, _, first, rows = batch.labels
-        if batch.stream == "blocks":
+        if kind is SPOStream.BLOCKS:
             answer.orders[side, first, rows] = values_of(batch.rows.column(0))
         elif first == LIVE:
             live_first, live_end, seq = (values_of(column) for column in batch.rows.columns)

@@ -20,12 +20,14 @@ from indexes import Choice, Live, Matches, TieredRuns
 from operators.engines.shared.selectivity import SelectivePairs
 from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.spo_join.segments import run_batch
-from operators.protocol.answers import answer_streams
+from operators.engines.spo_join.streams import RUNS
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.merge_order import Merge
 from operators.protocol.sides import LEFT, RIGHT, SIDES
-from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
+from operators.protocol.stream_ids import StreamId, outputs_of
+from operators.protocol.streams import answer_streams
+from topology import Batch, Bolt, Emit, Task, TaskContext
 
 CHOICE = Choice("TieredRuns", "it is sorted runs already, so what is merged into the immutable part need not be sorted")
 
@@ -41,7 +43,7 @@ class MutableElement(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {**answer_streams(self.counts), "runs": None}
+        return outputs_of((*answer_streams(self.counts), RUNS))
 
     @property
     def note(self) -> str:
@@ -62,7 +64,7 @@ class MutableTask(StepTask):
         self._pairs = SelectivePairs(description.negated)
         self._answering = Answering()
 
-    def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+    def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
         order = Merge.from_batch(batch)
         for dimension, run in enumerate(self._indexes[order.side].freeze(order.first, order.end)):
             packed = run_batch(order, dimension, run, self._pairs.pair(order.side))

@@ -15,6 +15,8 @@ import pyarrow as pa
 
 from indexes import Permutation, SortedRun, ranks_of
 from operators.engines.spo_join.segments import run_of, segment_batch
+from operators.engines.spo_join.streams import SEGMENTS
+from operators.protocol.stream_ids import outputs_of
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 
@@ -31,7 +33,7 @@ class PermutationElement(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {"segments": None}
+        return outputs_of((SEGMENTS,))
 
     def build(self, context: TaskContext) -> Task:
         return PermutationTask(self)

@@ -26,12 +26,14 @@ from operators.engines.shared.steps import Answering, Step, StepTask
 from operators.engines.shared.work_queue import work_through
 from operators.engines.spo_join.index_segment import IndexSegment, probe_segments
 from operators.engines.spo_join.segments import runs_of, segment_of
-from operators.protocol.answers import answer_streams
+from operators.engines.spo_join.streams import SPOStream
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
 from operators.protocol.merge_order import Merge
 from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.stream_ids import StreamId, outputs_of
+from operators.protocol.streams import JoinStream, answer_streams
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 Immutable = Literal["po-join", "css-tree", "chained"]
@@ -65,7 +67,7 @@ class POJoinElement(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return answer_streams(self.counts)
+        return outputs_of(answer_streams(self.counts))
 
     @property
     def note(self) -> str:
@@ -97,21 +99,22 @@ class POJoinTask(StepTask):
         self._cached = Limits()
         self._answering = Answering()
 
-    def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        if batch.stream == "merge":
-            order = Merge.from_batch(batch)
-            if order.segment % self._parallelism == self._task:
+    def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
+        match stream.kind:
+            case JoinStream.MERGE:
+                order = Merge.from_batch(batch)
+                if order.segment % self._parallelism == self._task:
+                    self._tick_off(order)
+                if self._description.state == "round robin":
+                    self._let_go(self._limits)
+            case SPOStream.SEGMENTS:
+                order, segment = self._segment(batch)
+                held = self._held[order.side]
+                held.append(_Held(order.segment, segment))
+                held.sort(key=lambda each: each.number)
                 self._tick_off(order)
-            if self._description.state == "round robin":
-                self._let_go(self._limits)
-        elif batch.stream == "state":
-            self._cached = Limits.from_batch(batch)
-        else:
-            order, segment = self._segment(batch)
-            held = self._held[order.side]
-            held.append(_Held(order.segment, segment))
-            held.sort(key=lambda each: each.number)
-            self._tick_off(order)
+            case SPOStream.STATE:
+                self._cached = Limits.from_batch(batch)
         return ()
 
     def blocked(self, origin: Origin) -> bool:

@@ -20,9 +20,12 @@ import pyarrow as pa
 from indexes import TieredRuns
 from operators.engines.shared.steps import Step, StepTask
 from operators.engines.spo_join.segments import run_batch
+from operators.engines.spo_join.streams import BLOCKS, RANGES, RUNS
 from operators.protocol.merge_order import Merge
 from operators.protocol.sides import LEFT, RIGHT, SIDES
-from topology import Batch, Bolt, Emit, Origin, Task, TaskContext, stable_hash
+from operators.protocol.stream_ids import StreamId, outputs_of
+from operators.protocol.streams import LIMITS
+from topology import Batch, Bolt, Emit, Task, TaskContext, stable_hash
 
 LIVE = -1
 """In place of a block's position: the batch holds the live ranges of the probe rows instead of ranks."""
@@ -43,7 +46,7 @@ class PredicateElement(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {"limits": None, "blocks": None, "ranges": None, "runs": None}
+        return outputs_of((LIMITS, BLOCKS, RANGES, RUNS))
 
     @property
     def note(self) -> str:
@@ -57,12 +60,12 @@ class PredicateTask(StepTask):
     """One single-dimension `TieredRuns` per side."""
 
     def __init__(self, description: PredicateElement) -> None:
-        super().__init__((description.negated,), f".{description.dimension}")
+        super().__init__((description.negated,))
         self._description = description
         self._indexes = tuple(TieredRuns(1, tail_rows=0) for _ in SIDES)
         self._announced: tuple[set[tuple[int, int]], set[tuple[int, int]]] = (set(), set())
 
-    def on_other(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+    def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
         order = Merge.from_batch(batch)
         (run,) = self._indexes[order.side].freeze(order.first, order.end)
         batch = run_batch(order, self._description.dimension, run, WRITTEN)
@@ -96,7 +99,7 @@ class PredicateTask(StepTask):
             if (first, rows) not in self._announced[side]:
                 order = pa.record_batch({"row": pa.array(block.runs[0].order)})
                 labels = (side, self._description.dimension, first, rows)
-                yield Emit(Batch("blocks", order, first=first, labels=labels))
+                yield Emit(Batch(BLOCKS.name, order, first=first, labels=labels))
         self._announced[side].clear()
         self._announced[side].update(blocks)
 
@@ -108,12 +111,12 @@ class PredicateTask(StepTask):
         if dimension == 0:
             live = {"first": rows.live.start, "end": rows.live.end, "seq": rows.seq}
             header = pa.record_batch({name: pa.array(values) for name, values in live.items()})
-            yield Emit(Batch("ranges", header, first=rows.first, labels=(side, dimension, LIVE, 0)), to=drawn)
+            yield Emit(Batch(RANGES.name, header, first=rows.first, labels=(side, dimension, LIVE, 0)), to=drawn)
         for block in self._indexes[1 - side].blocks:
             start, stop = block.runs[0].ranges(rows.intervals[0])
             ranks = pa.record_batch({"start": pa.array(start), "stop": pa.array(stop)})
             labels = (side, dimension, block.first_position, block.rows)
-            yield Emit(Batch("ranges", ranks, first=rows.first, labels=labels), to=drawn)
+            yield Emit(Batch(RANGES.name, ranks, first=rows.first, labels=labels), to=drawn)
 
 
 def draw(seq: int, elements: int) -> int:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from indexes import Permutation, PermutationOffsetJoin, SortedRun
 from operators.engines.shared.selectivity import Pair
+from operators.engines.spo_join.streams import RUNS, SEGMENTS
 from operators.protocol.columns import values_of
 from operators.protocol.merge_order import Merge
 from topology import Batch
@@ -21,7 +22,7 @@ def run_batch(order: Merge, dimension: int, run: SortedRun, pair: Pair) -> Batch
     """Pack one dimension's run of the segment that `order` asks for; `pair` is to be permuted."""
     rows = pa.record_batch({"key": pa.array(run.keys, from_pandas=False), "row": pa.array(run.order)})
     labels = (order.side, order.segment, order.first, order.end, dimension, *pair)
-    return Batch("runs", rows, first=order.first, labels=labels)
+    return Batch(RUNS.name, rows, first=order.first, labels=labels)
 
 
 def run_of(batch: Batch) -> tuple[Merge, int, SortedRun, Pair]:
@@ -41,7 +42,7 @@ def segment_batch(order: Merge, runs: Sequence[SortedRun], pair: Pair, permutati
         names.append("permutation")
     rows = pa.record_batch(columns, names=names)
     labels = (order.side, order.segment, order.first, order.end, *pair)
-    return Batch("segments", rows, first=order.first, labels=labels)
+    return Batch(SEGMENTS.name, rows, first=order.first, labels=labels)
 
 
 def runs_of(batch: Batch) -> tuple[Merge, list[SortedRun]]:

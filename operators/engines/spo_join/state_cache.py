@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from operators.engines.spo_join.streams import STATE
+from operators.protocol.stream_ids import outputs_of
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 
@@ -25,7 +27,7 @@ class StateCache(Bolt):
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        return {"state": None}
+        return outputs_of((STATE,))
 
     @property
     def note(self) -> str:
@@ -45,4 +47,4 @@ class StateCacheTask(Task):
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         self._steps += 1
         if self._steps % self._interval == 0:
-            yield Emit(replace(batch, stream="state"))
+            yield Emit(replace(batch, stream=STATE.name))

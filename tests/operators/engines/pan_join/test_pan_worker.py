@@ -9,11 +9,13 @@ from indexes import Interval, Keys, Live
 from operators.engines.pan_join.commands import Create, Expire, Insert, Probe
 from operators.engines.pan_join.mirror import PanMirror, PanMirrorTask
 from operators.engines.pan_join.records import RecordColumn
+from operators.engines.pan_join.streams import PROBE, PROBED
 from operators.engines.pan_join.structures import STRUCTURES, BISortSubwindows
 from operators.engines.pan_join.worker import PanWorker, PanWorkerTask, SubwindowSetting
 from operators.protocol.answers import matches_of
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.sides import RIGHT
+from operators.protocol.stream_ids import StreamId
 from topology import Batch, Emit, Origin, Punctuation, Task
 
 MANAGER, WORKER = Origin("manager", 0, 0), Origin("worker", 0, 1)
@@ -23,7 +25,7 @@ def insert(number: int, first: int, keys: list[int]) -> Batch:
     return Insert(0, number, first, (Keys(np.array(keys)),)).to_batch()
 
 
-def probe(low: list[int], high: list[int], live: tuple[int, int], stream: str = "probe") -> Batch:
+def probe(low: list[int], high: list[int], live: tuple[int, int], stream: StreamId = PROBE) -> Batch:
     """Rows of the right side, from position 0 on."""
     rows = len(low)
     interval = Interval(np.array(low), np.array(high))
@@ -90,7 +92,7 @@ def test_the_mirror_turns_records_into_the_rows_that_the_worker_meant() -> None:
     columns = [RecordColumn.from_batch(emit.message) for emit in records if isinstance(emit.message, Batch)]
     # the main array is 10 20 40 50, the insertion buffer 30 45
     assert [(each.part, each.start.tolist(), each.end.tolist()) for each in columns] == [(0, [1], [3]), (1, [0], [2])]
-    assert take(mirror, *commands, probe([20], [45], (0, 5), "probed"), Punctuation(1)) == []
+    assert take(mirror, *commands, probe([20], [45], (0, 5), PROBED), Punctuation(1)) == []
     assert mirror.blocked(MANAGER)
     assert not mirror.blocked(WORKER)
     messages = [emit.message for emit in [*records, last] if isinstance(emit.message, Batch | Punctuation)]

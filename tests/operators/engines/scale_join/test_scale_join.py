@@ -16,6 +16,7 @@ from operators import CountWindow, StreamJoin, TimeWindow
 from operators.engines.scale_join.description import PROCESSING_THREAD, ScaleJoin, work_spread
 from operators.engines.shared.steps import Answering
 from operators.intake.late_rows import LATE_STREAM
+from operators.protocol.streams import STEP
 from operators.query.errors import JoinError
 from tests.operators.oracle_check import check, join_of
 from tests.strategies import JoinCase, join_cases
@@ -23,6 +24,7 @@ from topology import Batch, Emit, LocalRuntime, Metrics, Origin, Punctuation, Ra
 from topology.tasks.metrics import TaskCounters, TaskMetrics
 
 INDEXES = (None, "auto", "TieredRuns", "IMTree", "LinearScan")
+TAKEN = {stream.name for stream in STEP}
 
 
 @given(join_cases(), st.integers(1, 8), st.sampled_from(INDEXES), st.integers(1, 9))
@@ -168,6 +170,8 @@ class Pipeline:
 
     def _route(self, actions: Iterable[Emit]) -> None:
         for routed in _pass_on(self.tasks["router"][0], actions, Origin("input-scale-gate", 0, 0)):
+            if isinstance(routed.message, Batch) and routed.message.stream not in TAKEN:
+                continue
             for task in self.tasks[PROCESSING_THREAD]:
                 for _ in _pass_on(task, [routed], Origin("router", 0, 0)):
                     pass
@@ -178,7 +182,7 @@ def _pass_on(task: Task, actions: Iterable[Emit], origin: Origin) -> Iterable[Em
     for action in actions:
         message = action.message
         if isinstance(message, Batch):
-            yield from task.on_batch(message, origin) if message.stream not in ("merge", LATE_STREAM) else ()
+            yield from task.on_batch(message, origin) if message.stream != LATE_STREAM else ()
         elif isinstance(message, Punctuation):
             yield from task.on_punctuation(message, origin)
 

@@ -14,7 +14,6 @@ from indexes import Interval, Keys, Live
 from operators.engines.shared.work_queue import TaskQueue, WorkQueue, WorkQueueTask, work_through
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import SIDES
 from topology import Batch, Emit, Origin, Punctuation
 
 ROUTER = Origin("router", 0, 0)
@@ -29,10 +28,9 @@ def rows_at(seq: list[int], first: int) -> ElementRows:
 
 def cut(task: WorkQueueTask, sides: tuple[list[int], list[int]], last: int) -> list[Emit]:
     emitted = list(task.on_batch(Limits((1, 2), (3, 4)).to_batch(), ROUTER))
-    for name, seq in zip(SIDES, sides, strict=True):
+    for side, seq in enumerate(sides):
         if seq:
-            rows = rows_at(seq, 100)
-            emitted += task.on_batch(Batch(f"probes.{name}", rows.to_arrow(), first=100, memo=rows), ROUTER)
+            emitted += task.on_batch(rows_at(seq, 100).to_batch(side), ROUTER)
     return emitted + list(task.on_punctuation(Punctuation(last, 1.5), ROUTER))
 
 
