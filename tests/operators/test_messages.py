@@ -260,12 +260,12 @@ TOPOLOGIES = [
     ("topology(lambda b: b.input('lines'))", "DuplicateComponentError", "component 'lines' exists already in topology 'words': rename one"),
     ("topology(lambda b: b.bolt('split', 5))", "TopologyError", "component 'split' must be a Bolt, not int"),
     ("topology(lambda b: b.bolt('split', MapBatches(same), parallelism=0))", "TopologyError", "component 'split': parallelism must be a whole number of 1 or more, not 0"),
-    ("topology(lambda b: b.bolt('split', MapBatches(same)))", "TopologyError", "component 'split' listens to nobody: add a grouping, such as shuffle_grouping"),
-    ("topology(lambda b: b.bolt('split', MapBatches(same)).shuffle_grouping('words'))", "UnknownComponentError", "component 'split' listens to 'words', which does not exist; components: 'lines', 'split'"),
-    ("topology(lambda b: b.bolt('split', MapBatches(same)).shuffle_grouping('lines', 'side'))", "UnknownStreamError", "listens to stream 'side' of 'lines', which sends only: 'default'"),
+    ("topology(lambda b: b.bolt('split', MapBatches(same)))", "TopologyError", "component 'split' subscribes to no other component: add a grouping, such as shuffle_grouping"),
+    ("topology(lambda b: b.bolt('split', MapBatches(same)).shuffle_grouping('words'))", "UnknownComponentError", "component 'split' subscribes to 'words', which does not exist; components: 'lines', 'split'"),
+    ("topology(lambda b: b.bolt('split', MapBatches(same)).shuffle_grouping('lines', 'side'))", "UnknownStreamError", "subscribes to stream 'side' of 'lines', which emits only: 'default'"),
     ("topology(lambda b: b.bolt('split', MapBatches(same)).fields_grouping('lines'))", "GroupingError", "component 'split' groups 'lines' by fields but names none: add a column"),
     ("topology(lambda b: b.bolt('split', MapBatches(lambda x: x)).shuffle_grouping('lines'))", "UnpicklableError", "keep functions at module level"),
-    ("topology(lambda b: (b.bolt('a', MapBatches(same)).shuffle_grouping('b'), b.bolt('b', MapBatches(same)).shuffle_grouping('a')))", "CycleError", "feed each other in a circle: cut one edge"),
+    ("topology(lambda b: (b.bolt('a', MapBatches(same)).shuffle_grouping('b'), b.bolt('b', MapBatches(same)).shuffle_grouping('a')))", "CycleError", "feed each other in a cycle: remove one edge"),
 ]  # fmt: skip
 
 MESSAGES = [*SIDES, *CONDITIONS, *TYPES, *WINDOWS, *KINDS_AND_SELECTIONS, *SETTINGS, *QUERIES, *ROWS, *TOPOLOGIES]

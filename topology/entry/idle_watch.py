@@ -1,7 +1,7 @@
-"""Who has been silent for too long, by a clock that stands still while the topology takes nothing.
+"""Finds silent sources, by a clock that stops while the topology takes nothing.
 
-Back-pressure is no silence: a sender that waits until somebody reads results may be the one whose next rows are for the
-source that seems idle.
+Back-pressure is not silence: a sender that waits for a reader of results may hold the next rows of the source that
+seems idle.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Key = tuple[str, str]
-"""A stream and a source of it; an empty source stands for a stream that has none yet."""
+"""A stream and one of its sources; an empty source stands for a stream that has none yet."""
 
 
 STALL_SECONDS = 0.1
-"""Rows that wait for room so long, while none are taken, stop the clock."""
+"""The clock stops when rows have waited for room this long and none were taken."""
 
 
 class EntryClock:
-    """Seconds that have passed, but for those in which rows waited and none were taken."""
+    """Counts the seconds that pass, except those in which rows waited for room and none were taken."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -31,7 +31,7 @@ class EntryClock:
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Around a call that may wait for room."""
+        """Use it around a call that may wait for room."""
         with self._lock:
             if not self._senders:
                 self._moved = self._now()
@@ -47,7 +47,7 @@ class EntryClock:
                 self._senders -= 1
 
     def seconds(self) -> float:
-        """What the clock shows."""
+        """The seconds counted so far."""
         with self._lock:
             now = self._now()
             stands = self._senders and now - self._moved > STALL_SECONDS
@@ -55,7 +55,7 @@ class EntryClock:
 
 
 class IdleWatch:
-    """The sources that are watched, each with its limit and the time of its last sign of life."""
+    """The watched sources, each with its limit and the time of its last activity."""
 
     def __init__(self, clock: EntryClock) -> None:
         self._clock = clock
@@ -70,19 +70,19 @@ class IdleWatch:
             self._active[stream, ""] = self._clock.seconds()
 
     def heard_of(self, stream: str, source: str) -> None:
-        """A source has been announced, or has sent something."""
+        """Note that a source has been announced or has sent rows."""
         if stream in self._limits:
             with self._lock:
                 self._active.pop((stream, ""), None)
                 self._active[stream, source] = self._clock.seconds()
 
     def forget(self, stream: str, source: str) -> None:
-        """A source has ended, or cannot be silent any more; an empty one: the stream has ended."""
+        """Stop watching a source that has ended or has all its rows here; with an empty source, the stream itself."""
         with self._lock:
             self._active.pop((stream, source), None)
 
     def silent(self) -> tuple[list[Key], float | None]:
-        """Who has been silent for too long, and in how many seconds at the earliest somebody else will have been."""
+        """Return the sources that have been silent too long, and the seconds until the next one may be."""
         with self._lock:
             now = self._clock.seconds()
             left = {key: self._limits[key[0]] - (now - heard) for key, heard in self._active.items()}
@@ -91,7 +91,7 @@ class IdleWatch:
         )
 
     def still_silent(self, stream: str, source: str) -> bool:
-        """Whether a source that was silent still is; it is not watched any more then, until it is heard of again."""
+        """Whether a source is still silent; if so, stop watching it until it is heard of again."""
         with self._lock:
             heard = self._active.get((stream, source))
             if heard is None or self._clock.seconds() - heard < self._limits[stream]:

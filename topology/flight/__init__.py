@@ -1,4 +1,4 @@
-"""flight: Arrow Flight: the wire format, tokens, ports, channels between tasks, and the door for clients.
+"""flight: Arrow Flight: the wire format, tokens, ports, channels between tasks, a topology's server and client.
 
-In: Batches and control messages. Out: The same, in another process. Imports graph, tasks, entry and handle.
+In: batches and control messages. Out: the same, in another process. Imports graph, tasks, entry and handle.
 """

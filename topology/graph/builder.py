@@ -1,4 +1,4 @@
-"""Describing a topology: name the components, say who listens to whom, build."""
+"""Describes a topology: add components by name, subscribe them to each other, build."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from topology.graph.hashing import can_hash
 
 
 class Subscriptions:
-    """What one component listens to; returned by `bolt` and `sink`, each call adds one edge."""
+    """The subscriptions of one component; `bolt` and `sink` return it, and each call adds one edge."""
 
     def __init__(self, consumer: str, edges: list[Edge]) -> None:
         self._consumer = consumer
         self._edges = edges
 
     def grouping(self, producer: str, grouping: Grouping, stream: str = DEFAULT_STREAM) -> Subscriptions:
-        """Listen to a stream of `producer` with any grouping."""
+        """Subscribe to a stream of `producer` with any grouping."""
         self._edges.append(Edge(producer, stream, self._consumer, grouping))
         return self
 
     def shuffle_grouping(self, producer: str, stream: str = DEFAULT_STREAM) -> Subscriptions:
-        """Batches in turn, an equal share to each task."""
+        """Each task gets batches in turn, an equal share of them."""
         return self.grouping(producer, Shuffle(), stream)
 
     def fields_grouping(self, producer: str, *columns: str, stream: str = DEFAULT_STREAM) -> Subscriptions:
@@ -54,7 +54,7 @@ class Subscriptions:
         return self.grouping(producer, Fields(columns), stream)
 
     def partial_key_grouping(self, producer: str, *columns: str, stream: str = DEFAULT_STREAM) -> Subscriptions:
-        """As fields grouping, but each key may use two tasks, to balance skew."""
+        """As fields grouping, but a key may use two tasks, which balances skewed keys."""
         return self.grouping(producer, PartialKey(columns), stream)
 
     def all_grouping(self, producer: str, stream: str = DEFAULT_STREAM) -> Subscriptions:
@@ -70,7 +70,7 @@ class Subscriptions:
         return self.grouping(producer, Direct(), stream)
 
     def local_or_shuffle_grouping(self, producer: str, stream: str = DEFAULT_STREAM) -> Subscriptions:
-        """Tasks on the producer's machine first."""
+        """Tasks on the producer's machine get batches in turn; all tasks if none is there."""
         return self.grouping(producer, LocalOrShuffle(), stream)
 
     def custom_grouping(
@@ -79,7 +79,7 @@ class Subscriptions:
         assign: Callable[[pa.RecordBatch, int], Sequence[int] | Assignment],
         stream: str = DEFAULT_STREAM,
     ) -> Subscriptions:
-        """`assign(rows, tasks)` gives the task of each row."""
+        """`assign(rows, tasks)` returns the task of each row."""
         return self.grouping(producer, Custom(assign), stream)
 
 
@@ -92,25 +92,25 @@ class TopologyBuilder:
         self._edges: list[Edge] = []
 
     def input(self, name: str, component: Input | None = None) -> None:
-        """Add a stream that is fed from outside."""
+        """Add a stream that takes rows from outside."""
         self._add(name, component or Input(), 1, Input)
 
     def spout(self, name: str, spout: Spout, parallelism: int = 1) -> None:
-        """Add a component that makes its rows itself."""
+        """Add a component that produces its own rows."""
         self._add(name, spout, parallelism, Spout)
 
     def bolt(self, name: str, bolt: Bolt, parallelism: int = 1) -> Subscriptions:
-        """Add a component that is fed by others; say by whom on what this returns."""
+        """Add a component that other components feed; subscribe it to them on the returned object."""
         self._add(name, bolt, parallelism, Bolt)
         return Subscriptions(name, self._edges)
 
     def sink(self, name: str = "results", *, aside: bool = False) -> Subscriptions:
-        """Add the end that the handle's `results()` reads; with `aside`, one that nobody has to read (see `Sink`)."""
+        """Add a sink, which the handle's `results()` reads; with `aside`, reading it is optional (see `Sink`)."""
         self._add(name, Sink(aside), 1, Sink)
         return Subscriptions(name, self._edges)
 
     def build(self) -> Topology:
-        """Check everything and return the frozen topology; raises a `TopologyError` that names the component."""
+        """Check everything and return the frozen topology; raise a `TopologyError` that names the component."""
         if not self._nodes:
             raise TopologyError(f"topology '{self._name}' has no components: add an input or a spout first")
         for edge in self._edges:
@@ -141,14 +141,15 @@ class TopologyBuilder:
         if producer is None:
             known = ", ".join(f"'{name}'" for name in self._nodes)
             raise UnknownComponentError(
-                f"component '{edge.consumer}' listens to '{edge.producer}', which does not exist; components: {known}"
+                f"component '{edge.consumer}' subscribes to '{edge.producer}', which does not exist; "
+                f"components: {known}"
             )
         streams = producer.component.outputs
         if edge.stream not in streams:
             known = ", ".join(f"'{name}'" for name in streams) or "none"
             raise UnknownStreamError(
-                f"component '{edge.consumer}' listens to stream '{edge.stream}' of '{edge.producer}', "
-                f"which sends only: {known}"
+                f"component '{edge.consumer}' subscribes to stream '{edge.stream}' of '{edge.producer}', "
+                f"which emits only: {known}"
             )
         self._check_grouping(edge, streams[edge.stream])
 
@@ -179,7 +180,7 @@ class TopologyBuilder:
             subscription = (edge.producer, edge.stream, edge.consumer)
             if subscription in seen:
                 raise GroupingError(
-                    f"component '{edge.consumer}' listens twice to stream '{edge.stream}' of '{edge.producer}' "
+                    f"component '{edge.consumer}' subscribes twice to stream '{edge.stream}' of '{edge.producer}' "
                     f"and would get its rows twice: keep one grouping"
                 )
             seen.add(subscription)
@@ -187,11 +188,13 @@ class TopologyBuilder:
     def _check_node(self, node: Node) -> None:
         is_source = isinstance(node.component, Input | Spout)
         if not is_source and not any(edge.consumer == node.name for edge in self._edges):
-            raise TopologyError(f"component '{node.name}' listens to nobody: add a grouping, such as shuffle_grouping")
+            raise TopologyError(
+                f"component '{node.name}' subscribes to no other component: add a grouping, such as shuffle_grouping"
+            )
         _require_pickle(node.component, f"component '{node.name}'")
 
     def _in_order(self) -> tuple[Node, ...]:
-        """Producers before consumers; what is left over when no more can be placed is a cycle."""
+        """Order producers before consumers; components that cannot be placed form a cycle."""
         waiting = dict(self._nodes)
         placed: dict[str, Node] = {}
         while waiting:
@@ -201,7 +204,7 @@ class TopologyBuilder:
                 if all(edge.producer in placed for edge in self._edges if edge.consumer == node.name)
             ]
             if not ready:
-                raise CycleError(f"components {self._cycle(set(waiting))} feed each other in a circle: cut one edge")
+                raise CycleError(f"components {self._cycle(set(waiting))} feed each other in a cycle: remove one edge")
             for node in ready:
                 placed[node.name] = waiting.pop(node.name)
         return tuple(placed.values())
@@ -212,8 +215,8 @@ class TopologyBuilder:
         while feeder[path[-1]] not in path:
             path.append(feeder[path[-1]])
         start = path.index(feeder[path[-1]])
-        circle = path[start:][::-1]
-        return " -> ".join(f"'{name}'" for name in [*circle, circle[0]])
+        cycle = path[start:][::-1]
+        return " -> ".join(f"'{name}'" for name in [*cycle, cycle[0]])
 
 
 def _require_pickle(description: object, what: str) -> None:

@@ -1,8 +1,8 @@
 """Components, described apart from their state.
 
-A component is a frozen, picklable description. `build` makes its task, the stateful part, once per parallel instance.
-A task is pure: messages in, actions out. It never touches a clock, a socket, a thread or Ray, so the same task runs
-under every driver, and a test drives it by calling its methods.
+A component is a frozen, picklable description. `build` makes a task, the stateful part, once per parallel instance.
+A task is pure: messages in, actions out. It never touches a clock, a socket, a thread or Ray. So the same task runs
+under every driver, and a test can drive it by calling its methods.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEFAULT_STREAM = "default"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a message came from: a component, one of its tasks, and the number of that input of the receiving task."""
+    """Where a message came from: a component, its task, and the index of this input in the receiving task."""
 
     component: str
     task: int
@@ -29,7 +29,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What a task may know about its place: its name, its number among its equals, who feeds it."""
+    """A task's place in the topology: its component, its number among that component's tasks, and its inputs."""
 
     component: str
     task: int = 0
@@ -42,8 +42,8 @@ class TaskContext:
 class Emit:
     """An action: send a message downstream.
 
-    A batch goes along the edges that subscribe to its stream, each edge's grouping choosing the task; `to` names the
-    task for edges with direct grouping. Any other message goes to every task downstream.
+    A batch goes along the edges that subscribe to its stream, and each edge's grouping chooses the tasks. `to` names
+    the task for edges with direct grouping. Any other message goes to every task downstream.
     """
 
     message: Batch | Watermark | Idle | Punctuation | Barrier | End
@@ -55,66 +55,66 @@ class Task(ABC):
 
     @abstractmethod
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
-        """Take rows; called in the order in which each origin sent them."""
+        """Handle rows; called in the order in which each origin sent them."""
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
-        """Take the promise that `origin` has sent all up to `punctuation.seq`; ignored by default."""
+        """Called when `origin` has sent everything up to `punctuation.seq`; does nothing by default."""
         return ()
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
-        """Take the promise that no earlier event time follows from `origin`; ignored by default."""
+        """Called when `origin` promises that no earlier event time follows; does nothing by default."""
         return ()
 
     def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
-        """Take the news that one physical source is silent, until its next batch; ignored by default."""
+        """Called when one physical source is silent, until its next batch; does nothing by default."""
         return ()
 
     def on_source_end(self, end: End, origin: Origin) -> Iterable[Emit]:
-        """Take the news that one physical source has ended; ignored by default."""
+        """Called when one physical source has ended; does nothing by default."""
         return ()
 
     def on_input_end(self, origin: Origin) -> Iterable[Emit]:
-        """Take the news that nothing more will come from `origin`; ignored by default."""
+        """Called when nothing more will come from `origin`; does nothing by default."""
         return ()
 
     def on_barrier(self, barrier: Barrier) -> Iterable[Emit]:
-        """Called when every input has reached checkpoint `barrier`; the driver passes it on afterwards."""
+        """Called when every input has reached `barrier`; the driver forwards the barrier afterwards."""
         return ()
 
     def on_idle(self) -> Iterable[Emit]:
-        """Called when nothing waits to be taken: the moment to send what was held back to make larger batches."""
+        """Called when no message waits: the moment to emit rows that were held back to make larger batches."""
         return ()
 
     def on_end(self) -> Iterable[Emit]:
-        """Called once, when every input has ended; the driver tells those downstream afterwards."""
+        """Called once, when every input has ended; the driver emits `End` afterwards."""
         return ()
 
     def blocked(self, origin: Origin) -> bool:
-        """Say whether messages of `origin` must wait for now; its sender then feels back-pressure."""
+        """Whether messages of `origin` must wait for now; its sender then feels back-pressure."""
         return False
 
     def metrics(self) -> Mapping[str, float]:
-        """Return what this task counts about itself, by name; called at any time."""
+        """Return this task's own counters by name; called at any time."""
         return {}
 
     def check_invariants(self) -> None:
-        """Assert what must hold between two calls; tests call it after every step."""
+        """Assert the invariants that hold between two calls; tests call it after every call."""
         return
 
 
 class Component(ABC):
-    """A description: frozen, picklable, comparable. The plan is printed from it without building anything."""
+    """A description: frozen, picklable, comparable. The plan is printed from it, without building any task."""
 
     kind: str = "bolt"
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
-        """The streams it sends, each with its schema or None where the schema depends on the data."""
+        """The streams it emits, each with its schema, or None where the schema depends on the data."""
         return {DEFAULT_STREAM: None}
 
     @property
     def note(self) -> str:
-        """One line for the plan: what is special about this component's settings."""
+        """One line for the plan about this component's settings."""
         return ""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class Component(ABC):
 
 
 class Bolt(Component):
-    """A component that is fed by others. Subclasses are frozen dataclasses that implement `build`."""
+    """A component that other components feed. Subclasses are frozen dataclasses that implement `build`."""
 
     @abstractmethod
     def build(self, context: TaskContext) -> Task:
@@ -131,19 +131,19 @@ class Bolt(Component):
 
 
 class SpoutTask(ABC):
-    """The stateful part of a spout that makes its rows itself."""
+    """The stateful part of a spout."""
 
     @abstractmethod
     def batches(self) -> Iterator[Emit]:
-        """Yield what the spout sends; it has ended when the iterator has."""
+        """Yield the rows to emit; the spout ends when the iterator does."""
 
     def metrics(self) -> Mapping[str, float]:
-        """Return what this task counts about itself, by name."""
+        """Return this task's own counters by name."""
         return {}
 
 
 class Spout(Component):
-    """A component that makes its rows itself (a file, a generator). For rows sent from outside see `Input`."""
+    """A component that produces its own rows (a file, a generator). For rows sent from outside see `Input`."""
 
     kind = "spout"
 
@@ -154,13 +154,13 @@ class Spout(Component):
 
 @dataclass(frozen=True)
 class Input(Component):
-    """A spout fed from outside, through `running.send(...)` or over Flight.
+    """A component that takes rows from outside, through `running.send(...)` or over Flight.
 
-    schema:     the columns and types; None pins those of the first batch.
-    event_time: the column that holds event time, non-decreasing within each source; None: the row number is the time.
-    check:      called with a schema before it is pinned; raises `SchemaError` to refuse it.
-    disordered: event time may go backwards within a source: somebody downstream puts it in order.
-    idle_after: seconds of silence after which a source, or a stream without one, is reported as idle; None: never.
+    schema:     the columns and types; None: those of the first batch.
+    event_time: the column with the event time, non-decreasing within each source; None: the row number is the time.
+    check:      called with a schema before it is accepted; raises `SchemaError` to refuse it.
+    disordered: event time may go backwards within a source, because a component downstream puts rows in order.
+    idle_after: seconds of silence after which a source, or a stream without one, counts as idle; None: never.
     """
 
     schema: pa.Schema | None = None
@@ -187,10 +187,10 @@ class Input(Component):
 
 @dataclass(frozen=True)
 class Sink(Component):
-    """Where the handle's `results()` reads: what reaches a sink waits, bounded, for a reader.
+    """A component whose rows the handle's `results()` reads; rows wait for the reader in a bounded queue.
 
-    aside: nobody has to read it: what waits goes to disk beyond a bound and holds up nobody, and `results()` means
-           another sink unless this one is named.
+    aside: reading it is optional. Its rows never slow the topology: beyond a bound they are spilled to disk. And
+           `results()` reads it only if it is named.
     """
 
     aside: bool = False
@@ -202,14 +202,14 @@ class Sink(Component):
 
     @property
     def note(self) -> str:
-        return "need not be read" if self.aside else ""
+        return "optional to read" if self.aside else ""
 
     def build(self, context: TaskContext) -> Task:
         return PassOn()
 
 
 class PassOn(Task):
-    """Hand every message on as it is."""
+    """Forward every message unchanged."""
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         yield Emit(batch)
@@ -229,7 +229,7 @@ class PassOn(Task):
 
 @dataclass(frozen=True)
 class MapBatches(Bolt):
-    """A stateless bolt made of one function from a record batch to a record batch (None sends nothing)."""
+    """A stateless bolt that applies a function to each record batch; where it returns None, nothing is emitted."""
 
     function: Callable[[pa.RecordBatch], pa.RecordBatch | None]
     schema: pa.Schema | None = None

@@ -1,15 +1,15 @@
-"""What can go wrong, by whom it is to be put right.
+"""Errors, grouped by who has to fix them.
 
-`TopologyError` and its kinds are raised while a topology is being described: the user changes the description.
-`InputError` and its kinds refuse something a client sent: nothing has changed, the topology goes on.
-`TaskError` reports that the code of a component failed while running: the topology has stopped.
+`TopologyError` and its subclasses: the description of a topology is wrong, and its author changes it.
+`InputError` and its subclasses: a client's call is refused. Nothing has changed, and the topology goes on.
+`TaskError`: the code of a component failed while running, and the topology has stopped.
 """
 
 from __future__ import annotations
 
 
 class InterlaceError(Exception):
-    """The root of everything this project raises on purpose."""
+    """The root of all errors that this project raises on purpose."""
 
 
 class TopologyError(InterlaceError, ValueError):
@@ -17,7 +17,7 @@ class TopologyError(InterlaceError, ValueError):
 
 
 class DuplicateComponentError(TopologyError):
-    """Two components carry one name."""
+    """Two components have the same name."""
 
 
 class UnknownComponentError(TopologyError):
@@ -29,7 +29,7 @@ class UnknownStreamError(TopologyError):
 
 
 class CycleError(TopologyError):
-    """The components feed each other in a circle."""
+    """Components feed each other in a cycle."""
 
 
 class GroupingError(TopologyError):
@@ -41,18 +41,18 @@ class UnpicklableError(TopologyError):
 
 
 class InputError(InterlaceError, ValueError):
-    """Something sent from outside is refused; nothing has changed."""
+    """A call from outside is refused; nothing has changed."""
 
 
 class UnknownInputError(InputError, KeyError):
-    """No input of that name is fed from outside."""
+    """The topology has no input of that name."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class SchemaError(InputError):
-    """A batch does not have the columns or types its stream was pinned to."""
+    """A batch does not have the columns and types of its stream."""
 
 
 class OutOfOrderError(InputError):
@@ -60,15 +60,15 @@ class OutOfOrderError(InputError):
 
 
 class SourceEndedError(InputError):
-    """A source sent rows after it said that it had ended."""
+    """A source sent rows after it had ended."""
 
 
 class AuthenticationError(InputError):
-    """A call came without a token, or with one that lacks the right."""
+    """A call has no valid token, or one that lacks the right."""
 
 
 class TaskError(InterlaceError, RuntimeError):
-    """A task's own code raised; carries the user's traceback as text."""
+    """The code of a task raised an error; carries the user's traceback as text."""
 
     def __init__(self, component: str, task: int, traceback_text: str) -> None:
         super().__init__(component, task, traceback_text)
@@ -85,18 +85,18 @@ class TaskError(InterlaceError, RuntimeError):
 
 
 class StoppedError(InterlaceError, RuntimeError):
-    """The topology has been stopped; it takes and gives nothing any more."""
+    """The topology has been stopped: it takes no rows and gives no results."""
 
 
 class ConnectionLostError(StoppedError):
-    """A process on the other end of a Flight stream is gone: it has stopped, or it died."""
+    """The process at the other end of a Flight stream has stopped or died."""
 
 
 class StaleStreamError(InputError):
-    """A message came from an earlier incarnation of its sender, twice, or after a gap."""
+    """A message came from a replaced incarnation of its sender, or after a gap."""
 
 
 ERROR_KINDS: dict[str, type[InterlaceError]] = {
     name: kind for name, kind in vars().items() if isinstance(kind, type) and issubclass(kind, InterlaceError)
 }
-"""Every error above by its name, so that an error can cross a process boundary as text."""
+"""Every error above by its name, so that errors can cross a process boundary as text."""

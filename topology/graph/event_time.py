@@ -1,7 +1,7 @@
 """Event times as numbers.
 
-Integers, timestamps, dates and durations become int64 in their own unit, floats float64. Null and NaN have no place in
-the order; they are marked, and the gate rejects and counts them.
+Integers, timestamps, dates and durations become int64 in their own unit; floats become float64. Null and NaN have no
+place in the order: they are marked as invalid, and the gate rejects and counts them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
 def check_event_time(stream: str, schema: pa.Schema, column: str) -> None:
-    """Raise `SchemaError` unless the column exists and its type can be a time."""
+    """Raise `SchemaError` unless the column exists and has a type that can be a time."""
     if column not in schema.names:
         raise SchemaError(
             f"stream '{stream}': event-time column '{column}' is missing; columns: {', '.join(schema.names)}"
@@ -32,7 +32,7 @@ def check_event_time(stream: str, schema: pa.Schema, column: str) -> None:
 
 
 def event_times(column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_] | None]:
-    """Return the times and which of them are valid (None: all)."""
+    """Return the times, and a mask of the valid ones (None: all are valid)."""
     valid: npt.NDArray[np.bool_] | None = None
     if column.null_count:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -43,7 +43,7 @@ def event_times(column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_] | None]:
         if nan.any():
             valid = ~nan if valid is None else valid & ~nan
         return times, valid
-    if valid is None and column.type.bit_width == 64 and len(column):  # stored as what is wanted: nothing to convert
+    if valid is None and column.type.bit_width == 64 and len(column):  # stored as int64 already: nothing to convert
         return np.frombuffer(column.buffers()[1], np.int64, count=len(column), offset=8 * column.offset), None
     if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
         column = column.cast(pa.int32())
@@ -56,9 +56,9 @@ def event_times(column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_] | None]:
 def first_backwards(
     times: Times, valid: npt.NDArray[np.bool_] | None, latest: Time | None = None
 ) -> tuple[int, Time, Time] | None:
-    """Return the first row that is earlier than a valid one before it, with both times; None if there is none.
+    """Return the first row that is earlier than a valid row before it, and both times; None if there is no such row.
 
-    latest: the time of the last valid row of the batches before.
+    latest: the time of the last valid row in earlier batches.
     """
     kept = times if valid is None else times[valid]
     if latest is not None and len(kept) and kept[0] < latest:
@@ -73,5 +73,5 @@ def first_backwards(
 
 def _is_integral(kind: pa.DataType) -> bool:
     if pa.types.is_uint64(kind):
-        return False  # its upper half has no int64; nobody's clock needs it
+        return False  # its upper half does not fit into int64, and no clock needs it
     return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind)) and not pa.types.is_interval(kind)

@@ -13,7 +13,7 @@ from topology.graph.plan import Plan
 
 @dataclass(frozen=True)
 class Edge:
-    """One subscription: a stream of the producer, the consumer, and how rows are divided among its tasks."""
+    """One subscription: a producer's stream, the consumer, and the grouping that divides rows among its tasks."""
 
     producer: str
     stream: str
@@ -23,7 +23,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Node:
-    """A component in its place: its name and how many tasks it runs as."""
+    """A component with its name and its number of tasks."""
 
     name: str
     component: Component
@@ -32,7 +32,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Topology:
-    """What `TopologyBuilder.build` returns; nodes are in an order in which data can flow."""
+    """The result of `TopologyBuilder.build`; producers come before their consumers in `nodes`."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -44,22 +44,22 @@ class Topology:
 
     @property
     def inputs(self) -> Mapping[str, Input]:
-        """The components that are fed from outside, by name."""
+        """The components that take rows from outside, by name."""
         return {node.name: node.component for node in self.nodes if isinstance(node.component, Input)}
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """The components whose rows a reader gets."""
+        """The names of the components whose rows `results()` reads."""
         return tuple(node.name for node in self.nodes if isinstance(node.component, Sink))
 
     @property
     def main_sink(self) -> str | None:
-        """The sink that is meant when none is named: the only one that somebody has to read; None if there are more."""
+        """The sink to read when none is named: the only one that is not aside; None if there are several."""
         sinks = [name for name in self.sinks if not _is_aside(self.node(name).component)]
         return sinks[0] if len(sinks) == 1 else None
 
     def require_input(self, name: str) -> Input:
-        """Return the input of that name, or raise an error that lists those there are."""
+        """Return the input of that name, or raise an error that lists the inputs."""
         try:
             return self.inputs[name]
         except KeyError:
@@ -77,7 +77,7 @@ class Topology:
         return tuple(dict.fromkeys(edge.consumer for edge in self.edges if edge.producer == producer))
 
     def origins(self, consumer: str) -> tuple[Origin, ...]:
-        """The inputs of each task of `consumer`: one channel per task of each producer."""
+        """The inputs of each task of `consumer`: one per task of each producer."""
         if isinstance(self.node(consumer).component, Input):
             return (Origin("", 0, 0),)
         channels = [
@@ -86,7 +86,7 @@ class Topology:
         return tuple(Origin(component, task, index) for index, (component, task) in enumerate(channels))
 
     def plan(self) -> Plan:
-        """Return the plan, which prints as text and draws itself in a notebook; nothing is run."""
+        """Return the plan, which prints as text and draws itself in a notebook; this runs nothing."""
         return Plan.of(self)
 
 

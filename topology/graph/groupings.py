@@ -1,7 +1,7 @@
 """Groupings: which task of the consumer gets which rows.
 
-The law of every grouping but `All`: each row goes to exactly one task, and the rows that go to one task keep their
-order. A grouping is a frozen description; `partitioner` makes the small stateful part for one producer task.
+The law of every grouping except `All`: each row goes to exactly one task, and the rows of one task keep their order.
+A grouping is a frozen description; `partitioner` makes the small stateful part for one producer task.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Assignment = npt.NDArray[np.int64]
 
 
 class Partitioner(ABC):
-    """Splits batches among `tasks` consumers; lives in one producer task, for one edge."""
+    """Splits batches among the consumer's tasks; each producer task has one per edge."""
 
     @abstractmethod
     def split(self, batch: Batch, to: int | None) -> Iterator[tuple[int, Batch]]:
-        """Yield (task, its rows) pairs."""
+        """Yield (task, rows for it) pairs."""
 
 
 @dataclass(frozen=True)
 class Grouping(ABC):
-    """How one edge chooses among the consumer's tasks."""
+    """Chooses among the consumer's tasks, for one edge."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -40,12 +40,12 @@ class Grouping(ABC):
 
     @abstractmethod
     def partitioner(self, tasks: int, producer: int = 0, local: Sequence[int] = ()) -> Partitioner:
-        """Make the stateful part. `local`: the consumer's tasks that share the producer's machine."""
+        """Make the stateful part. `local`: the consumer's tasks on the producer's machine."""
 
 
 @dataclass(frozen=True)
 class Shuffle(Grouping):
-    """Whole batches in turn, so that every task gets an equal share of them."""
+    """Tasks get whole batches in turn, so each gets an equal share of them."""
 
     def partitioner(self, tasks: int, producer: int = 0, local: Sequence[int] = ()) -> Partitioner:
         return _InTurn(list(range(tasks)), producer)
@@ -53,7 +53,7 @@ class Shuffle(Grouping):
 
 @dataclass(frozen=True)
 class LocalOrShuffle(Grouping):
-    """Tasks on the producer's own machine in turn, where there are any; otherwise as `Shuffle`."""
+    """Tasks on the producer's own machine get batches in turn; if there are none, as `Shuffle`."""
 
     def partitioner(self, tasks: int, producer: int = 0, local: Sequence[int] = ()) -> Partitioner:
         return _InTurn(list(local) or list(range(tasks)), producer)
@@ -69,7 +69,7 @@ class All(Grouping):
 
 @dataclass(frozen=True)
 class Global(Grouping):
-    """All rows to the first task."""
+    """All rows go to the first task."""
 
     def partitioner(self, tasks: int, producer: int = 0, local: Sequence[int] = ()) -> Partitioner:
         return _Chosen(0, tasks)
@@ -85,7 +85,7 @@ class Direct(Grouping):
 
 @dataclass(frozen=True)
 class Fields(Grouping):
-    """Rows with equal values in `columns` go to the same task, by a hash that is stable everywhere."""
+    """Rows with equal values in `columns` go to the same task, by a hash that is the same in every process."""
 
     columns: tuple[str, ...]
 
@@ -102,9 +102,9 @@ class Fields(Grouping):
 
 @dataclass(frozen=True)
 class PartialKey(Grouping):
-    """Each key has two candidate tasks; its rows of a batch go to the one this producer has sent less to.
+    """Each key has two candidate tasks; its rows in a batch go to the one that this producer has sent fewer rows to.
 
-    Balances skewed keys; the consumer adds up the two halves of a key downstream.
+    This balances skewed keys. A component downstream has to merge the two halves of a key.
     """
 
     columns: tuple[str, ...]
@@ -191,7 +191,7 @@ class _TwoChoices(Partitioner):
         if batch.rows.num_rows == 0:
             return
         first = _bucket(batch.rows, self._columns, 0, self._tasks)
-        # The second choice is counted from the first, so that it is another task for every key.
+        # The second choice is counted from the first, so it is a different task for every key.
         away = 1 + _bucket(batch.rows, self._columns, 1, max(1, self._tasks - 1))
         second = (first + away) % self._tasks
         chosen = np.where(self._sent[first] <= self._sent[second], first, second)
@@ -200,7 +200,7 @@ class _TwoChoices(Partitioner):
 
 
 def _names(columns: str | Iterable[str]) -> tuple[str, ...]:
-    """One name alone is a name, not a sequence of letters."""
+    """Accept a single name too, which is not a sequence of letters."""
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
@@ -213,7 +213,7 @@ def _bucket(rows: pa.RecordBatch, columns: tuple[str, ...], seed: int, tasks: in
 
 
 def _scatter(batch: Batch, chosen: Assignment, tasks: int) -> Iterator[tuple[int, Batch]]:
-    """Cut a batch by row; one stable sort keeps the order of the rows that stay together."""
+    """Split a batch by row; one stable sort keeps the order of the rows of each task."""
     counts = np.bincount(chosen, minlength=tasks)
     if counts.max() == len(chosen):
         yield int(chosen[0]), batch

@@ -1,9 +1,9 @@
 """A hash of Arrow columns that is the same in every process, on every machine and in every run.
 
-Python's `hash()` is salted per process, so equal keys would go to different tasks. Equal values hash alike whatever the
-width of their type: all integers are hashed as 64-bit, all floats as float64, -0.0 as 0.0, every NaN as one and the
-same; null has a value of its own. Changing any of this would send keys to other tasks than before: known answers are
-kept in the tests.
+Python's `hash()` is salted per process, so equal keys would go to different tasks. Here equal values have equal hashes
+whatever the width of their type: all integers are hashed as 64-bit, all floats as float64, -0.0 as 0.0, and every NaN
+as the same NaN. Null has a hash of its own. Any change here would send keys to other tasks than before, so the tests
+pin known hashes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def stable_hash(columns: Sequence[pa.Array], seed: int = 0) -> U64:
 
 
 def can_hash(kind: pa.DataType) -> bool:
-    """Say whether `stable_hash` takes columns of this type."""
+    """Whether `stable_hash` takes columns of this type."""
     if pa.types.is_dictionary(kind):
         return can_hash(kind.value_type)
     return bool(
@@ -106,7 +106,7 @@ def _hash_bytes(column: pa.Array) -> U64:
 
 @functools.cache
 def _compiled_fnv() -> Callable[..., U64]:
-    """The kernel, compiled when the first text is hashed: clients that only send rows never import Numba."""
+    """Compile the kernel with the first string to hash, so that clients that only send rows never import Numba."""
     from numba import njit
 
     kernel: Callable[..., U64] = njit(nogil=True, cache=True)(_fnv)

@@ -1,7 +1,7 @@
-"""What travels along an edge.
+"""The messages that travel along an edge.
 
-An edge carries batches of rows, in order, and between them control messages that say something about all rows before
-them. Messages are immutable; rows are Arrow and are shared, never copied, inside a process.
+An edge carries batches of rows, in order, and control messages between them. A control message makes a statement about
+all rows before it. Messages are immutable. Rows are Arrow; inside a process they are shared and never copied.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 Time = int | float
 
 CONTROL_BYTES = 64
-"""What a control message counts for in the bounds of an edge, and a batch besides its rows."""
+"""The size of a control message, and of a batch without its rows, in the byte bound of an edge."""
 
 _SMALL = 256 * 1024
 
@@ -21,9 +21,9 @@ _SMALL = 256 * 1024
 def rows_bytes(rows: pa.RecordBatch) -> int:
     """Return the bytes of the rows themselves: a slice does not count the rest of the table it was cut from.
 
-    The size of the whole buffers is found fastest; where it is small, it will do. Otherwise the bytes of columns of
-    fixed width follow from the number of rows, and only other columns need Arrow's exact figure, which gives up the
-    interpreter lock to find it.
+    The size of the whole buffers is the fastest to find, and is good enough where it is small. Otherwise the bytes of
+    columns of fixed width follow from the number of rows. Only other columns need Arrow's exact figure, which is slow
+    because it releases the interpreter lock.
     """
     whole: int = rows.get_total_buffer_size()
     if whole <= _SMALL:
@@ -42,12 +42,13 @@ class Batch:
     """Consecutive rows of one stream.
 
     stream: the producer's output stream that the rows belong to.
-    first:  the number of the first row in its stream's (or source's) own numbering; the rest follow without gaps.
-    source: the physical source, while rows of several sources still travel apart.
+    first:  the position (or offset, in a source) of the first row; the others follow without gaps.
+    source: the physical source, as long as the rows of several sources are separate.
     times:  the smallest and the largest event time in the batch, where known.
-    born:   when the oldest row entered the topology, by the wall clock of the driver; latency is measured from it.
-    labels: a few numbers about the batch as a whole; what they mean belongs to the stream.
-    memo:   what the producer made the rows from, so that consumers in its process need not unpack them; often None.
+    born:   the wall-clock time at which the oldest row entered the topology; latency is measured from it.
+    labels: a few numbers about the whole batch; each stream defines their meaning.
+    memo:   the objects that the producer made the rows from, so that consumers in its process need not unpack them;
+            often None.
     """
 
     stream: str
@@ -65,7 +66,7 @@ class Batch:
 
     @property
     def end(self) -> int:
-        """The number after the last row's."""
+        """The position after the last row."""
         return self.first + self.rows.num_rows
 
 
@@ -73,7 +74,7 @@ class Batch:
 class Watermark:
     """No row of `source` (of the whole stream, if empty) with an earlier event time will follow.
 
-    `time=None` only announces the source: it exists and has promised nothing yet.
+    `time=None` only announces the source: it exists, but promises nothing yet.
     """
 
     time: Time | None
@@ -83,9 +84,9 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing has come from `source` for a while: nobody is to wait for it until it sends again.
+    """`source` has been silent for a while: progress ignores it until its next batch.
 
-    With an empty source: the stream has none yet, and nobody is to wait for one.
+    With an empty source: the stream has no source yet, and progress does not wait for one.
     """
 
     stream: str = ""
@@ -94,7 +95,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """Everything that belongs to sequence numbers up to and including `seq` has been sent."""
+    """All rows and answers for sequence numbers up to and including `seq` have been emitted."""
 
     seq: int
     born: float = 0.0
@@ -102,14 +103,14 @@ class Punctuation:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Checkpoint number `checkpoint` lies here: all before it is in the snapshot, nothing after it."""
+    """The place of a checkpoint: everything before it is in the snapshot, nothing after it."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """No more rows of `source` of `stream`; with an empty source, nothing at all will follow on this edge."""
+    """No more rows of `source` will follow; with an empty source, nothing at all follows on this edge."""
 
     stream: str = ""
     source: str = ""
@@ -119,5 +120,5 @@ Message = Batch | Watermark | Idle | Punctuation | Barrier | End
 
 
 def message_bytes(message: Message) -> int:
-    """Return what a message counts for against the byte bound of its edge."""
+    """Return the size of a message in the byte bound of its edge."""
     return message.nbytes if isinstance(message, Batch) else CONTROL_BYTES

@@ -18,7 +18,7 @@ COLOURS = {"input": "#d7ecd9", "spout": "#d7ecd9", "bolt": "#dbe7f6", "sink": "#
 
 @dataclass(frozen=True)
 class Plan:
-    """What will run: components with their tasks, and the edges between them."""
+    """The components with their tasks, and the edges between them."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -26,14 +26,14 @@ class Plan:
 
     @classmethod
     def of(cls, topology: Topology) -> Plan:
-        """Read the plan off a topology."""
+        """Make the plan of a topology."""
         return cls(topology.name, topology.nodes, topology.edges)
 
     def __str__(self) -> str:
         return f"{self.logical()}\n\n{self.physical()}"
 
     def logical(self) -> str:
-        """Components and streams."""
+        """Describe the components and streams as text."""
         lines = [f"topology '{self.name}': {len(self.nodes)} components"]
         for node in self.nodes:
             note = f"  ({node.component.note})" if node.component.note else ""
@@ -45,7 +45,7 @@ class Plan:
         return "\n".join(lines)
 
     def physical(self) -> str:
-        """Tasks and the channels between them."""
+        """Describe the tasks and the channels between them as text."""
         tasks = sum(node.parallelism for node in self.nodes)
         size = {node.name: node.parallelism for node in self.nodes}
         pairs = dict.fromkeys((edge.producer, edge.consumer) for edge in self.edges)
@@ -62,7 +62,7 @@ class Plan:
         return self.svg()
 
     def svg(self) -> str:
-        """Draw the graph: one column per distance from the inputs."""
+        """Draw the graph, with one column per distance from the inputs."""
         columns = self._columns()
         place = {
             name: (20 + column * (BOX_WIDTH + GAP_X), 20 + row * (BOX_HEIGHT + GAP_Y))

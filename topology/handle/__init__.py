@@ -1,4 +1,4 @@
-"""handle: what a program holds: the interface of a running topology, and the queues that its readers empty.
+"""handle: the handle of a running topology that a program holds, and the queues that readers of results empty.
 
-In: What sinks emit. Out: Result batches, in order. Imports graph, tasks and entry.
+In: the rows that reach sinks. Out: result batches, in order. Imports graph, tasks and entry.
 """

@@ -1,4 +1,4 @@
-"""What reached a sink and waits for its reader, bounded in bytes."""
+"""The queue of rows that have reached a sink and wait for their reader, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from topology.tasks.metrics import TaskCounters
 
 
 class ResultsQueue:
-    """The reader's side of one sink: the sink's task waits while the queue is full, so a slow reader slows all."""
+    """The reader's side of one sink. The sink's task waits while it is full, so a slow reader slows the topology."""
 
     def __init__(self, capacity: int) -> None:
         self._inbox = Inbox(1, capacity)
@@ -23,7 +23,7 @@ class ResultsQueue:
         self.error: Exception | None = None
 
     def take_from(self, counters: TaskCounters, emit: Emit) -> None:
-        """Take what the sink's task sends; rows wait for the reader, and their latency is noted."""
+        """Queue the rows that the sink's task emits, waiting for room, and record their latency."""
         message = emit.message
         if isinstance(message, Batch):
             self._inbox.put(0, message)
@@ -31,17 +31,17 @@ class ResultsQueue:
 
     @property
     def has_room(self) -> bool:
-        """Whether the next rows would not have to wait."""
+        """Whether the next rows need not wait."""
         return self._inbox.has_room(0)
 
     def call_when_room(self, action: Callable[[], None]) -> None:
-        """Have `action` called each time that room appears."""
+        """Call `action` each time that room appears."""
         self._inbox.on_room = lambda index: action()
 
     def push(self, counters: TaskCounters, emit: Emit) -> None:
-        """As `take_from` and `end`, without waiting: the sink's task has asked for room."""
+        """As `take_from` and `end`, but without waiting: the sink's task has asked for room."""
         message = emit.message
-        if isinstance(message, Batch) or message == End():  # the end of a single source is of no use to a reader
+        if isinstance(message, Batch) or message == End():  # readers do not need the end of a single source
             self._inbox.push(0, message)
         self._note_latency(counters, message)
 
@@ -50,12 +50,12 @@ class ResultsQueue:
         self._inbox.put(0, Batch("", rows))
 
     def end(self, message: Message | None = None) -> None:
-        """Say that nothing follows; other messages, and the end of a single source, are of no use to a reader."""
+        """Queue the end; ignore any other message and the end of a single source, which readers do not need."""
         if message is None or message == End():
             self._inbox.put(0, End())
 
     def next(self, timeout: float | None = None) -> pa.RecordBatch | None:
-        """Return the next rows; None when `timeout` has passed, all has been read (`finished`) or it is `closed`."""
+        """Return the next rows; None if `timeout` has passed, all rows were read (`finished`) or it is `closed`."""
         if self._given_back is not None:
             rows, self._given_back = self._given_back, None
             return rows
@@ -71,17 +71,17 @@ class ResultsQueue:
         return None
 
     def give_back(self, rows: pa.RecordBatch) -> None:
-        """Take back the rows that `next` returned last: their reader had gone before it got them."""
+        """Take back the rows that `next` returned last, because their reader has gone."""
         self._given_back = rows
 
     def close(self, error: Exception | None = None) -> None:
-        """Drop what waits; `error` is kept for the readers that find it closed."""
+        """Drop all rows; keep `error` for readers that find the queue closed."""
         self.error = self.error or error
         self._inbox.close()
 
     @property
     def closed(self) -> bool:
-        """Whether it has been closed before all was read."""
+        """Whether it was closed before all rows were read."""
         return self._inbox.closed and not self.finished
 
     @staticmethod
@@ -91,5 +91,5 @@ class ResultsQueue:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that wait for the reader."""
+        """Bytes waiting for the reader."""
         return self._inbox.nbytes

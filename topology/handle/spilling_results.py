@@ -1,4 +1,4 @@
-"""What reached a sink that nobody has to read: it never holds anyone up, and beyond a bound it waits on disk."""
+"""The queue of a sink that is optional to read: it never blocks the topology, and spills to disk beyond a bound."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MEMORY = 4 * 1024 * 1024
 """Bytes of unread rows that stay in memory."""
 
 PIECE_BYTES = 256 * 1024
-"""Small batches are gathered into pieces of this size, so that what is remembered of each costs nothing."""
+"""Small batches are gathered into pieces of this size, so that bookkeeping per piece costs little."""
 
 
 class SpillingResults(ResultsQueue):
-    """A results queue that always has room. Rows come out in order, in batches that may be larger than they came in."""
+    """A results queue that always has room. Rows come out in order, in batches that may be larger than those put in."""
 
     def __init__(self, memory: int = MEMORY, directory: str | None = None) -> None:
         super().__init__(memory)
@@ -43,7 +43,7 @@ class SpillingResults(ResultsQueue):
         return True
 
     def call_when_room(self, action: Callable[[], None]) -> None:
-        """There always is."""
+        """Do nothing: there is always room."""
 
     def push(self, counters: TaskCounters, emit: Emit) -> None:
         self._take(emit.message)
@@ -84,10 +84,10 @@ class SpillingResults(ResultsQueue):
 
     @property
     def nbytes(self) -> int:
-        return 0  # nobody waits because of them
+        return 0  # unread rows here make nobody wait
 
     def _take(self, message: Message) -> None:
-        """Keep rows, and notice the end; nothing else is of use to a reader."""
+        """Keep rows and the end; ignore other messages, which readers do not need."""
         if not isinstance(message, Batch) and message != End():
             return
         with self._lock:
@@ -112,6 +112,6 @@ class SpillingResults(ResultsQueue):
 
 
 def results_queue(sink: Component, capacity: int, directory: str | None) -> ResultsQueue:
-    """The queue behind a sink: bounded, or on disk beyond a bound where nobody has to read it."""
+    """Make the queue of a sink: one that blocks when it is full, or one that spills if reading is optional."""
     aside = isinstance(sink, Sink) and sink.aside
     return SpillingResults(directory=directory) if aside else ResultsQueue(capacity)

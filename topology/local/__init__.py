@@ -1,4 +1,4 @@
-"""local: the runtime inside this process: a few threads take turns over all tasks.
+"""local: the runtime inside this process, in which a few threads take turns over all tasks.
 
-In: A `Topology`. Out: A `RunningTopology`. Imports all rooms but on_ray.
+In: a `Topology`. Out: a `RunningTopology`. Imports all rooms except on_ray.
 """

@@ -1,4 +1,4 @@
-"""on_ray: the runtime on Ray: an actor for each task. The only room that imports ray.
+"""on_ray: the runtime on Ray, with one actor per task. The only room that imports ray.
 
-In: A `Topology`. Out: A `RunningTopology`. Imports all rooms but local.
+In: a `Topology`. Out: a `RunningTopology`. Imports all rooms except local.
 """

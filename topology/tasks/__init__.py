@@ -1,4 +1,4 @@
 """tasks: how one task runs: its bounded inbox, its loop, its counters, and the queue that spills to disk.
 
-In: Messages for one task. Out: What the task emits, and metrics. Imports graph.
+In: messages for one task. Out: the messages it emits, and metrics. Imports graph.
 """

@@ -1,7 +1,7 @@
 """The inbox of one task: a queue per input, each bounded in bytes.
 
-A sender waits while its own queue is full, so a slow task slows those that feed it and nobody else. The task may leave
-an input alone for a while (`blocked`): its queue fills up and its sender waits, which is all that alignment needs.
+A sender waits while its own queue is full, so a slow task slows only the tasks that feed it. The task may leave an
+input alone for a while (`blocked`). Then that queue fills up and its sender waits: this is how inputs are aligned.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ DEFAULT_CAPACITY = 8 * 1024 * 1024
 class Inbox:
     """Messages waiting for one task; any number of threads put, one takes.
 
-    A sender either waits for room (`put`), or asks for it (`has_room`), goes on with something else, and is called
-    back (`on_room`); `on_arrival` calls a taker that does not wait either.
+    A sender either waits for room (`put`), or asks for room (`has_room`), does something else and is called back
+    (`on_room`). Likewise `on_arrival` calls a taker that does not wait.
     """
 
     def __init__(self, inputs: int, capacity: int = DEFAULT_CAPACITY) -> None:
@@ -39,11 +39,11 @@ class Inbox:
         self.on_room: Callable[[int], None] | None = None
 
     def has_room(self, index: int) -> bool:
-        """Whether the next batch of this input would not have to wait."""
+        """Whether the next batch of this input need not wait."""
         return self._bytes[index] < self._capacity
 
     def push(self, index: int, message: Message) -> None:
-        """Add a message without waiting, for a sender that has asked for room: one batch may go over the bound."""
+        """Add a message without waiting, for a sender that has asked for room; one batch may exceed the bound."""
         with self._lock:
             self._append(index, message, message_bytes(message))
         if self.on_arrival is not None:
@@ -52,7 +52,7 @@ class Inbox:
     def put(self, index: int, message: Message, timeout: float | None = None) -> bool:
         """Add a message; wait while the input's queue is full. Return False if `timeout` passed first.
 
-        A batch larger than the bound is let in alone; control messages never wait.
+        A batch larger than the bound enters an empty queue. Control messages never wait.
         """
         size = message_bytes(message)
         with self._lock:
@@ -70,7 +70,7 @@ class Inbox:
         return True
 
     def poll(self, blocked: Callable[[int], bool] | None = None) -> tuple[int, Message] | None:
-        """Take the next message of an input that is not blocked, inputs in turn; None if there is none."""
+        """Take the next message of an input that is not blocked, taking inputs in turn; None if there is none."""
         with self._lock:
             found = self._poll(blocked)
             if found is None or self.on_room is None:
@@ -84,7 +84,7 @@ class Inbox:
     def take(
         self, blocked: Callable[[int], bool] | None = None, timeout: float | None = None
     ) -> tuple[int, Message] | None:
-        """As `poll`, but wait for a message; None when the inbox is closed or `timeout` has passed."""
+        """As `poll`, but wait for a message; None if the inbox is closed or `timeout` has passed."""
         limit = None if timeout is None else time.monotonic() + timeout
         while not self._closed:
             found = self.poll(blocked)
@@ -98,7 +98,7 @@ class Inbox:
         return None
 
     def close(self) -> None:
-        """Drop what waits; senders get `StoppedError`, the taker None."""
+        """Drop all messages; senders get `StoppedError`, the taker gets None."""
         with self._lock:
             self._closed = True
             for index, queue in enumerate(self._queues):
@@ -114,7 +114,7 @@ class Inbox:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that wait now, over all inputs."""
+        """Bytes waiting now, over all inputs."""
         return sum(self._bytes)
 
     def _append(self, index: int, message: Message, size: int) -> None:

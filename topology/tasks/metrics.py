@@ -1,4 +1,4 @@
-"""What a running topology tells about itself."""
+"""Counters of tasks and the metrics of a running topology."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 RECENT = 4096
-"""How many of the last latencies the percentiles are taken over."""
+"""Percentiles are taken over this many of the latest latencies."""
 
 
 @dataclass
 class TaskCounters:
-    """Counted by the driver around one task; written by its thread only."""
+    """The counters of one task; only the thread that drives it writes them."""
 
     rows_in: int = 0
     rows_out: int = 0
@@ -28,7 +28,7 @@ class TaskCounters:
 
 @dataclass(frozen=True)
 class TaskMetrics:
-    """A copy of one task's counters; `own` is what the task counts itself."""
+    """A copy of one task's counters; `own` are those that the task keeps itself."""
 
     component: str
     task: int
@@ -66,12 +66,12 @@ class TaskMetrics:
 
 @dataclass(frozen=True)
 class Metrics:
-    """All tasks of a topology at one moment."""
+    """The metrics of all tasks of a topology at one moment."""
 
     tasks: tuple[TaskMetrics, ...]
 
     def of(self, component: str) -> tuple[TaskMetrics, ...]:
-        """The tasks of one component."""
+        """The metrics of the tasks of one component."""
         return tuple(task for task in self.tasks if task.component == component)
 
     def total(self, name: str, component: str | None = None) -> float:
@@ -79,7 +79,10 @@ class Metrics:
         return sum(task.own.get(name, 0.0) for task in self.tasks if component in (None, task.component))
 
     def latency(self, *percentiles: float) -> tuple[float, ...]:
-        """Seconds from a row's entry to its results' arrival at the sink, over the last few thousand steps."""
+        """Percentiles of the seconds from a row's entry to the arrival of its results at the sink.
+
+        They cover the last few thousand steps; NaN if there are none.
+        """
         recent = [latency for task in self.tasks for latency in task.latencies]
         if not recent:
             return tuple(float("nan") for _ in percentiles)

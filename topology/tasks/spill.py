@@ -1,7 +1,7 @@
 """A queue of record batches that keeps a bounded part in memory and the rest on disk.
 
-Used where rows must wait for other rows that may be far away: the gate waits for its slowest source, and refusing the
-fast ones could wait for ever. What does not fit in memory goes to one unnamed temporary file, which the operating
+It is used where rows wait for other rows that may come much later: the gate waits for its slowest source, and blocking
+the fast ones could wait for ever. Rows that do not fit in memory go to one unnamed temporary file, which the operating
 system removes with the process.
 """
 
@@ -26,7 +26,7 @@ class _OnDisk:
 
 
 class SpillQueue:
-    """First in, first out; `append` and `popleft` cost one write and one read for what is over the memory bound."""
+    """First in, first out. Cost: one write and one read for each batch beyond the memory bound."""
 
     def __init__(self, memory: int = DEFAULT_MEMORY, directory: str | None = None) -> None:
         self._memory = memory
@@ -74,7 +74,7 @@ class SpillQueue:
         return item
 
     def close(self) -> None:
-        """Forget everything and give the disk space back."""
+        """Drop all batches and free the disk space."""
         self._items.clear()
         self._in_memory = self._on_disk = 0
         if self._file is not None:
@@ -83,14 +83,14 @@ class SpillQueue:
             self._end = 0
 
     def __del__(self) -> None:
-        # A task that is stopped has no last moment in which to close what it holds.
+        # A task that is stopped is not told so, and cannot close its queues itself.
         self.close()
 
     def _write(self, rows: pa.RecordBatch) -> _OnDisk:
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="interlace-", dir=self._directory)  # noqa: SIM115
         sink = pa.BufferOutputStream()
-        # A stream of one batch rather than the bare batch: that one would leave out its dictionaries.
+        # A stream of one batch, because a bare batch would lack its dictionaries.
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_batch(rows)
         payload = sink.getvalue()

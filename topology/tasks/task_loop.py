@@ -1,7 +1,7 @@
-"""Running one task, whatever carries its messages.
+"""Runs one task, independent of how its messages travel.
 
-`TaskCore` says what a task answers to each message; `Outputs` turns answers into messages on channels; `TaskLoop`
-drives a task from a thread of its own. The Ray runtime uses the loop, the local one its workers (`workers.py`).
+`TaskCore` calls the task for each message and yields its actions. `Outputs` turns actions into messages on channels.
+`TaskLoop` drives a task from a thread of its own: the Ray runtime uses it. The local runtime has `Workers` instead.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from topology.tasks.inbox import Inbox
 from topology.tasks.metrics import TaskCounters
 
 Channel = Callable[[Message], object]
-"""Takes one message towards one task; returns when there is room for it."""
+"""Sends one message to one task; returns when there was room for it."""
 
 
 _NO_MORE = object()
 
 
 class Outputs:
-    """The channels of one task, chosen by stream and grouping."""
+    """The channels of one task; stream and grouping choose among them."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class Outputs:
         ]
 
     def send(self, emit: Emit) -> None:
-        """Send a batch along the edges of its stream, anything else to everyone downstream."""
+        """Send a batch along the edges of its stream, any other message to every task downstream."""
         message = emit.message
         if isinstance(message, Batch):
             if message.stream not in self._declared:
                 known = ", ".join(f"'{name}'" for name in self._declared) or "none"
                 raise UnknownStreamError(
-                    f"component '{self._producer}' sends on stream '{message.stream}', which it does not declare: "
+                    f"component '{self._producer}' emits on stream '{message.stream}', which it does not declare: "
                     f"add it to its outputs; declared: {known}"
                 )
             for stream, consumer, partitioner in self._edges:
@@ -71,10 +71,10 @@ class Outputs:
 
 
 class TaskCore:
-    """What a task answers to each message: the same whoever drives it.
+    """Calls one task for each message; the same under every driver.
 
-    Actions come one by one as they are asked for, so that a task can make large answers piece by piece. Only the
-    task's own time counts as busy, not the time that the driver spends sending or waiting for room.
+    Actions are yielded one by one, so a task can make a large answer piece by piece. Only the task's own time counts as
+    busy, not the time that the driver spends sending or waiting for room.
     """
 
     def __init__(self, task: Task, origins: Sequence[Origin], counters: TaskCounters) -> None:
@@ -87,19 +87,19 @@ class TaskCore:
 
     @property
     def finished(self) -> bool:
-        """Whether every input has ended, and the task with them."""
+        """Whether every input has ended, and so the task."""
         return len(self._ended) == len(self._origins)
 
     def blocked(self, index: int) -> bool:
-        """An input that has reached a barrier waits until all the others have reached it too."""
+        """Whether an input has to wait: the task says so, or it has reached a barrier that others have not."""
         return index in self._at_barrier or self._task.blocked(self._origins[index])
 
     def idle(self) -> Iterator[Emit]:
-        """What the task sends when nothing waits to be taken."""
+        """The actions of the task when no message waits."""
         return self._counted(self._task.on_idle())
 
     def handle(self, index: int, message: Message) -> Iterator[Emit]:
-        """What the task sends when it gets a message."""
+        """The actions of the task for one message."""
         yield from self._counted(self._deliver(index, message))
         if self._at_barrier and len(self._at_barrier | self._ended) == len(self._origins):
             self._at_barrier.clear()
@@ -135,7 +135,7 @@ class TaskCore:
 
     def _counted(self, actions: Iterable[Emit]) -> Iterator[Emit]:
         counters = self._counters
-        iterator = iter(actions or ())  # a method that only keeps what it got may return nothing
+        iterator = iter(actions or ())  # a method without actions may return None
         while True:
             start = time.perf_counter()
             emit = next(iterator, _NO_MORE)
@@ -143,13 +143,13 @@ class TaskCore:
             if emit is _NO_MORE:
                 return
             if not isinstance(emit, Emit):
-                raise TypeError(f"a task sends Emit(message), not {type(emit).__name__}")
+                raise TypeError(f"a task yields Emit(message), not {type(emit).__name__}")
             count_out(counters, emit)
             yield emit
 
 
 class TaskLoop:
-    """Drives one task from a thread of its own: takes from the inbox, waits for messages and for room."""
+    """Drives one task from a thread of its own, which waits for messages and for room."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class TaskLoop:
         self._send_all = send_all
 
     def run(self) -> None:
-        """Return when every input has ended, or when the inbox has been closed."""
+        """Run until every input has ended or the inbox is closed."""
         core = self._core
         while not core.finished:
             found = self._inbox.poll(core.blocked)
@@ -188,7 +188,7 @@ class TaskLoop:
 def run_spout(
     task: SpoutTask, send: Callable[[Emit], None], send_all: Callable[[Message], None], counters: TaskCounters
 ) -> None:
-    """Send all that a spout makes, then the end."""
+    """Send everything that a spout yields, then `End`."""
     for emit in task.batches():
         count_out(counters, emit)
         send(emit)

@@ -1,4 +1,4 @@
-"""The part of a traceback that is of use to the one who wrote the component."""
+"""The part of a traceback that helps the author of a component."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback from the task's own frames on: the driver's are of no use to the user."""
+    """The traceback as text, without the frames of this package at its top."""
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None and _is_ours(frames):
         frames = frames.tb_next

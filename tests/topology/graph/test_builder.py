@@ -116,13 +116,13 @@ def half_a_task() -> None:
     words().bolt("bolt", MapBatches(same), parallelism=1.5)  # type: ignore[arg-type]
 
 
-def listens_to_nobody() -> None:
+def subscribes_to_nothing() -> None:
     builder = words()
     builder.bolt("deaf", MapBatches(same))
     builder.build()
 
 
-def sink_listens_to_nobody() -> None:
+def sink_subscribes_to_nothing() -> None:
     builder = words()
     builder.sink("out")
     builder.build()
@@ -227,8 +227,8 @@ MISTAKES: list[tuple[Callable[[], None], type[TopologyError], list[str]]] = [
     (class_instead_of_instance, TopologyError, ["'two'", "must be a Bolt"]),
     (no_tasks, TopologyError, ["'bolt'", "1 or more, not 0"]),
     (half_a_task, TopologyError, ["'bolt'", "whole number", "1.5"]),
-    (listens_to_nobody, TopologyError, ["'deaf'", "add a grouping"]),
-    (sink_listens_to_nobody, TopologyError, ["'out'", "add a grouping"]),
+    (subscribes_to_nothing, TopologyError, ["'deaf'", "add a grouping"]),
+    (sink_subscribes_to_nothing, TopologyError, ["'out'", "add a grouping"]),
     (unknown_component, UnknownComponentError, ["'bolt'", "'wrods'", "components: 'words', 'bolt'"]),
     (unknown_stream, UnknownStreamError, ["'out'", "'medium' of 'two'", "'small', 'large'"]),
     (listening_to_a_sink, UnknownStreamError, ["'bolt'", "'out'", "none"]),
@@ -237,8 +237,8 @@ MISTAKES: list[tuple[Callable[[], None], type[TopologyError], list[str]]] = [
     (fields_without_fields, GroupingError, ["'count'", "'words'", "add a column"]),
     (field_without_a_hash, GroupingError, ["'count'", "'tags'", "list<", "group by a plain column"]),
     (listening_twice, GroupingError, ["'count'", "'words'", "keep one grouping"]),
-    (cycle, CycleError, ["'b' -> 'c' -> 'a' -> 'b'", "cut one edge"]),
-    (feeding_itself, CycleError, ["'a' -> 'a'", "cut one edge"]),
+    (cycle, CycleError, ["'b' -> 'c' -> 'a' -> 'b'", "remove one edge"]),
+    (feeding_itself, CycleError, ["'a' -> 'a'", "remove one edge"]),
     (unpicklable_function, UnpicklableError, ["'lambda'", "module level"]),
     (unpicklable_state, UnpicklableError, ["'locked'", "lock", "in build()"]),
     (unpicklable_check_of_an_input, UnpicklableError, ["'checked'", "module level"]),

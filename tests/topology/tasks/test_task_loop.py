@@ -217,7 +217,7 @@ def test_a_method_may_return_nothing() -> None:
 
 
 def test_what_is_no_action_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"a task sends Emit\(message\), not Batch"):
+    with pytest.raises(TypeError, match=r"a task yields Emit\(message\), not Batch"):
         Bench(Diary(batch=[batch(1)]), [batch(1), End()]).run()
     with pytest.raises(TypeError, match="not NoneType"):
         Bench(Diary(batch=[None, Emit(batch(1))]), [batch(1), End()]).run()
@@ -301,7 +301,7 @@ def test_control_messages_go_to_everyone_downstream_once() -> None:
 
 def test_sending_on_a_stream_that_was_not_declared_is_an_error() -> None:
     out, got = outputs()
-    with pytest.raises(UnknownStreamError, match=r"'split' sends on stream 'default'.*declared: 'even', 'odd'"):
+    with pytest.raises(UnknownStreamError, match=r"'split' emits on stream 'default'.*declared: 'even', 'odd'"):
         out.send(Emit(batch(1)))
     assert not any(got.values())
 
