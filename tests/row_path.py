@@ -102,7 +102,7 @@ def trace() -> list[tuple[str, str]]:
         sys.setprofile(None)
         # The output `late` is told how far time has come, but no row of this batch goes there.
         stages = ["send", *(node.name for node in running.topology.nodes if node.name != "late"), "read"]
-    threading.setprofile(None)  # type: ignore[arg-type]
+    threading.setprofile(None)
     first_stage: dict[str, str] = {}
     for stage in stages:
         for file in recorder.files.get(stage, []):
