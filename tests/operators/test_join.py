@@ -16,13 +16,13 @@ from topology import LocalRuntime
 
 
 @given(join_cases(), engines(), st.integers(1, 9))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_results_and_their_order_are_those_of_the_oracle(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
     check(case, engine, LocalRuntime(), step_rows)
 
 
 @given(join_cases(max_rows=60, max_sources=2), engines(), st.integers(1, 40))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_longer_streams_too(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
     check(case, engine, LocalRuntime(), step_rows)
 
@@ -35,7 +35,7 @@ def test_very_many_random_joins(case: JoinCase, engine: SPOJoin, step_rows: int)
 
 
 @given(join_cases(), engines(), st.integers(1, 9))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_outer_order_keeps_the_rows_and_the_order_of_later_rows(
     case: JoinCase, engine: SPOJoin, step_rows: int
 ) -> None:

@@ -55,9 +55,10 @@ PLANS: dict[str, Engine] = {
 every_engine = pytest.mark.parametrize("engine", PLANS.values(), ids=PLANS)
 
 
+@cache
 def station(number: int) -> pa.Table:
-    """A station's readings under the names of Q1; event time counts hours."""
-    table = transformer(number)
+    """A station's first readings under the names of Q1; event time counts hours."""
+    table = transformer(number).slice(0, 5000)
     hours = pa.array([stamp.value // 3_600_000_000 for stamp in table["ts"]], pa.int64())
     columns = [table["id"], table["id"], table["power"], table["cool"], hours]
     return pa.table(columns, names=["POW_ID", "COOL_ID", "POWER", "COOL", "hour"])
@@ -85,40 +86,62 @@ def q1_expected() -> pa.Table:
     )
 
 
+SLIDE, SIZE = timedelta(minutes=1), timedelta(minutes=3)
+
+
 @every_engine
 def test_q2_band_join_of_taxi_trips_with_each_other(engine: Engine) -> None:
-    trips = taxi_sample().select(["id", "ts", "lon", "lat"]).slice(0, 4000)
-    trips = trips.rename_columns(["tripId", "time", "start_LON", "start_LAT"])
-    slide, size = timedelta(minutes=1), timedelta(minutes=3)
     join = StreamJoin.from_sql(
-        Q2, parameters={"D": slide, "W": size}, event_time="time", using=engine, step_rows=700
+        Q2, parameters={"D": SLIDE, "W": SIZE}, event_time="time", using=engine, step_rows=700
     )
-    actual = join.collect({"taxi_trips": trips})
-    expected = duckdb_oracle(
-        {"taxi_trips": {"taxi_trips": trips}},
+    actual = join.collect({"taxi_trips": taxi_trips()})
+    expected = q2_expected()
+    assert expected.num_rows > 10_000
+    assert_same_result(actual, expected)
+
+
+@cache
+def taxi_trips() -> pa.Table:
+    trips = taxi_sample().select(["id", "ts", "lon", "lat"]).slice(0, 4000)
+    return trips.rename_columns(["tripId", "time", "start_LON", "start_LAT"])
+
+
+@cache
+def q2_expected() -> pa.Table:
+    return duckdb_oracle(
+        {"taxi_trips": {"taxi_trips": taxi_trips()}},
         ("taxi_trips1", "taxi_trips"),
         ("taxi_trips2", "taxi_trips"),
         [
             Band(Linear("start_LON"), Linear("start_LON"), 0.03, "<"),
             Band(Linear("start_LAT"), Linear("start_LAT"), 0.03, "<"),
         ],
-        (Time(size, slide), Time(size, slide)),
+        (Time(SIZE, SLIDE), Time(SIZE, SLIDE)),
         "time",
         ["taxi_trips1.tripId", "taxi_trips2.tripId", "taxi_trips1.time", "taxi_trips2.time"],
     )
-    assert expected.num_rows > 10_000
-    assert_same_result(actual, expected)
 
 
 @every_engine
 def test_q3_self_join_of_taxi_trips(engine: Engine) -> None:
-    trips = green_taxi().select(["id", "ts", "distance", "fare"]).slice(0, 12_000)
-    trips = trips.rename_columns(["ID", "ts", "trip_dist", "trip_fare"])
     window = CountWindow(2000, 500)  # takes the place of the printed clause, whose D and W are left open
     join = StreamJoin.from_sql(Q3, window=window, event_time="ts", using=engine, step_rows=700)
-    actual = join.collect({"NYC": trips})
-    expected = duckdb_oracle(
-        {"NYC": {"NYC": trips}},
+    actual = join.collect({"NYC": green_trips()})
+    expected = q3_expected()
+    assert expected.num_rows > 10_000
+    assert_same_result(actual, expected)
+
+
+@cache
+def green_trips() -> pa.Table:
+    trips = green_taxi().select(["id", "ts", "distance", "fare"]).slice(0, 12_000)
+    return trips.rename_columns(["ID", "ts", "trip_dist", "trip_fare"])
+
+
+@cache
+def q3_expected() -> pa.Table:
+    return duckdb_oracle(
+        {"NYC": {"NYC": green_trips()}},
         ("NYC1", "NYC"),
         ("NYC2", "NYC"),
         [
@@ -129,5 +152,3 @@ def test_q3_self_join_of_taxi_trips(engine: Engine) -> None:
         "ts",
         ["NYC1.ID", "NYC2.ID"],
     )
-    assert expected.num_rows > 10_000
-    assert_same_result(actual, expected)
