@@ -140,10 +140,15 @@ def sides_of(expression: Expression, roles: tuple[str, str]) -> set[int]:
     return {roles.index(column.stream) for column in columns_in(expression) if column.stream in roles}
 
 
+def without_not(condition: Expression, roles: tuple[str, str]) -> Expression:
+    """The condition, checked, with NOT pushed down as far as it goes: ``NOT (x < 1 OR y)`` is ``x >= 1 AND NOT y``."""
+    return _Reader(*roles).without_not(condition)
+
+
 def by_side(condition: Expression, roles: tuple[str, str]) -> tuple[Expression | None, Expression | None]:
     """The conditions of a conjunction, each of one stream alone, for each side; None where there is none."""
     found: tuple[list[Expression], list[Expression]] = ([], [])
-    for part in conjuncts(_Reader(*roles).without_not(condition)):
+    for part in conjuncts(without_not(condition, roles)):
         sides = sides_of(part, roles)
         if len(sides) != 1:
             raise PredicateError(

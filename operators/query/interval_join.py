@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from operators.query.comparison_operators import is_lower, is_upper, mirrored
+from operators.query.condition import without_not
 from operators.query.expressions import (
     Absolute,
     And,
@@ -59,7 +60,7 @@ def interval_windows(
     """
     lows: list[Amount] = []
     highs: list[Amount] = []
-    for comparison in _comparisons(condition):
+    for comparison in _comparisons(without_not(condition, (left[0], right[0]))):
         try:
             low, high = _bounds(comparison, left, right)
             lows += [] if low is None else [low]
