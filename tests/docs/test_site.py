@@ -7,13 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.code_blocks import ROOT
 
+SETTINGS = ROOT / "mkdocs.yml"
 
-def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+
+def build(settings: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build as `make docs` does. With --quiet, mkdocs would not count warnings as errors."""
     return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)],
-        cwd=root,
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings), "--site-dir", str(site)],
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
@@ -22,7 +26,19 @@ def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    finished = build(ROOT, tmp_path)
+    finished = build(SETTINGS, tmp_path)
     assert finished.returncode == 0, finished.stderr
-    assert "StreamJoin" in (tmp_path / "reference" / "interlace.html").read_text()
+    assert 'id="operators.StreamJoin"' in (tmp_path / "reference" / "operators.html").read_text()
+    assert "operators.html#operators.StreamJoin" in (tmp_path / "reference" / "interlace.html").read_text()
     assert "fonts.googleapis" not in (tmp_path / "index.html").read_text()
+
+
+@pytest.mark.parametrize("link", ["missing.md", "index.md#missing", "../README.md", "/index.md"])
+def test_a_broken_link_is_an_error(link: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# A page\n\n[link]({link})\n")
+    settings = tmp_path / "mkdocs.yml"
+    settings.write_text(f"INHERIT: {SETTINGS}\nhooks: []\nplugins: []\nnav: [index.md]\n")
+    finished = build(settings, tmp_path / "site")
+    assert finished.returncode != 0
+    assert link in finished.stderr
