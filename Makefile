@@ -1,5 +1,6 @@
 # make demo         install into .venv and run the main job in this process
-# make test         install what tests need and run all checks: ruff, mypy, pytest
+# make check        ruff, mypy and the quick tests: under two minutes on two cores
+# make test         install what tests need and run all checks: ruff, mypy, all tests
 # make docs         build the documentation site into site/; a broken link is an error
 # make bench        our join beside the alternatives; BENCH="spo-q1 --quick" chooses what
 # make system-deps  install the programs that tests need beyond Python: Java, Chromium, iproute2, redis-server
@@ -14,6 +15,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH ?= spo-q1
 PYTEST ?=
+# Tests run in this many processes; those that need Ray or Spark share one of them (tests/tiers.py).
+WORKERS ?= 2
+RUN_TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The first Python on the path that is new enough; `make PYTHON=...` chooses another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -21,7 +25,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable
 DESCRIBED_BY := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: help demo test docs bench system-deps venv java-note clean
+.PHONY: help demo check test docs bench system-deps venv java-note clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -29,10 +33,15 @@ help:
 demo: $(VENV)/.installed
 	@$(BIN)/python -m examples.datacentre
 
+check: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(RUN_TESTS) --quick $(PYTEST)
+
 test: $(VENV)/.installed-test java-note
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(PYTEST)
+	$(RUN_TESTS) $(PYTEST)
 
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m benchmarks $(BENCH)

@@ -1,11 +1,11 @@
-"""Shared by all tests: one small Ray cluster, long runs behind a flag, and rules for every run."""
+"""Shared by all tests: one small Ray cluster, the tiers, and rules for every run."""
 
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests import leftover_processes, skips_in_ci
+from tests import leftover_processes, skips_in_ci, tiers
 
 # The first example of a test may compile a kernel, and the machine may be busy: no test is judged by its time.
 settings.register_profile("interlace", deadline=None, print_blob=True)
@@ -13,16 +13,10 @@ settings.load_profile("interlace")
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out clusters and long tests, try fewer examples")
     parser.addoption("--slow", action="store_true", help="also run long soaks and many more random examples")
-    pluginmanager.register(skips_in_ci)
-    pluginmanager.register(leftover_processes)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--slow"):
-        for item in items:
-            if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="a long run: --slow"))
+    for plugin in (leftover_processes, skips_in_ci, tiers):
+        pluginmanager.register(plugin)
 
 
 @pytest.fixture(scope="session")

@@ -97,3 +97,70 @@ def test_a_process_that_outlives_the_tests_fails_the_run(tmp_path: Path, seconds
     assert finished.returncode == status
     assert ("processes that outlived the tests" in finished.stdout) == bool(status)
     assert (f"time.sleep({seconds})" in finished.stdout.rpartition("outlived")[2]) == bool(status)
+
+
+TIERS = """
+import pytest
+from hypothesis import given, settings, strategies as st
+
+examples = []
+
+@given(st.integers())
+@settings(max_examples=200)
+def test_random(number):
+    examples.append(number)
+
+def test_number_of_examples():
+    assert len(examples) == {examples}
+
+@pytest.fixture
+def ray_cluster():
+    raise AssertionError("started")
+
+def test_on_ray(ray_cluster):
+    pass
+
+@pytest.mark.thorough
+def test_thorough():
+    pass
+"""
+
+
+def test_the_quick_tier_leaves_out_clusters_and_long_tests_and_tries_fewer_examples(tmp_path: Path) -> None:
+    everything = run(tmp_path, TIERS.replace("{examples}", "200"))
+    assert "3 passed, 1 error" in everything.stdout
+    quick = run(tmp_path, TIERS.replace("{examples}", "20"), "--quick")
+    assert "2 passed, 2 deselected" in quick.stdout
+
+
+FIXTURE = """
+from pathlib import Path
+import pytest
+
+@pytest.fixture(scope="session")
+def {fixture}():
+    with Path("{log}").open("a") as log:
+        log.write("started ")
+"""
+USERS = """
+import pytest
+
+@pytest.mark.parametrize("n", range(5))
+def test_with_it({fixture}, n):
+    pass
+
+@pytest.mark.parametrize("n", range(5))
+def test_without(n):
+    pass
+"""
+
+
+@pytest.mark.parametrize(("fixture", "starts"), [("ray_cluster", 1), ("spark", 1), ("another", 2)])
+def test_a_cluster_starts_once_although_there_are_two_workers(tmp_path: Path, fixture: str, starts: int) -> None:
+    log, second = tmp_path / "log", tmp_path / "test_second.py"
+    (tmp_path / "conftest.py").write_text(FIXTURE.format(fixture=fixture, log=log))
+    second.write_text(USERS.format(fixture=fixture))
+    workers = ["--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder"]
+    finished = run(tmp_path, USERS.format(fixture=fixture), *workers, str(second))
+    assert "20 passed" in finished.stdout
+    assert log.read_text() == "started " * starts

@@ -74,7 +74,7 @@ def received(grouping: Grouping, sent: list[Batch], tasks: int, **where: Any) ->
 cuts = st.lists(st.lists(st.integers(-3, 20), max_size=20), max_size=6)
 
 
-@pytest.mark.parametrize("grouping", KEEPING_EACH_ROW_ONCE, ids=repr)
+@pytest.mark.parametrize("grouping", KEEPING_EACH_ROW_ONCE, ids=[*map(repr, KEEPING_EACH_ROW_ONCE[:-1]), "Custom"])
 @quick
 @given(keys=cuts, tasks=st.integers(2, 5))
 def test_each_row_goes_to_one_task_and_order_is_kept(grouping: Grouping, keys: list[list[int]], tasks: int) -> None:
