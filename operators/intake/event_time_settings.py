@@ -1,4 +1,4 @@
-"""How a join's settings about event time are read: bounds of sources out of order, seconds until a source is idle."""
+"""Reads a join's settings of event time: bounds of sources out of order, seconds until a source is idle."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from operators.query.errors import DurationError, JoinError
 from topology import SchemaError
 
 RESULTS = "results"
-"""The sink that a join's results come out of."""
+"""The sink of a join's results."""
 
 
 def check_stream_names(streams: tuple[str, ...]) -> None:
-    """Refuse a stream that is called like an output."""
+    """Refuse a stream that has the name of an output."""
     for name in (LATE, RESULTS):
         if name in streams:
             raise JoinError(
@@ -30,7 +30,7 @@ def check_stream_names(streams: tuple[str, ...]) -> None:
 def bounds_of(
     out_of_order: Duration | Mapping[str, Duration] | None, event_time: Mapping[str, str | None]
 ) -> dict[str, int | float | timedelta]:
-    """The bound of each stream that may be out of order; `event_time` gives the column of each stream."""
+    """Return the bound of each stream that may be out of order; `event_time` gives the column of each stream."""
     if out_of_order is None:
         return {}
     if isinstance(out_of_order, Mapping):
@@ -58,7 +58,7 @@ def bounds_of(
 
 
 def idle_seconds(idle_after: Duration | None) -> float | None:
-    """The time after which a source is idle; numbers are seconds."""
+    """Return the seconds after which a source is idle; plain numbers are seconds."""
     if idle_after is None:
         return None
     try:
@@ -73,7 +73,7 @@ def idle_seconds(idle_after: Duration | None) -> float | None:
 
 @dataclass(frozen=True)
 class BoundCheck:
-    """Refuses a stream whose event time has no unit for its bound; runs at the door, after another check."""
+    """Refuses a stream whose event time has no unit for its bound; runs at the entry, after another check."""
 
     stream: str
     column: str

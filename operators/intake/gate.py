@@ -1,17 +1,17 @@
 """The gate: merges any number of physical sources into one total order.
 
-The order is (event time, source name, offset), with the stream's name before the offset should two streams share a
-source name. A row may pass when no source that is still open can deliver an earlier one. So the merged sequence is a
-function of the rows alone: not of when they arrive, nor of how they are cut into batches.
+The order is (event time, source name, offset); if two streams share a source name, the stream's name comes before the
+offset. A row passes when no open source can still deliver an earlier one. So the merged sequence is a function of the
+rows alone: not of when they arrive, nor of how they are cut into batches.
 
-In: batches of each stream, each source in its own order; announcements, silences and ends of sources.
-Out: for each release one batch per stream, with the sequence number of each row in column `#seq` (and its time in
-`#time` where the stream has no column for it), then a punctuation. Besides, as soon as they are met, what there is to
-tell about rows that are late or have no time; see `intake.late_rows`.
+In: batches of each stream, each source in its own order; sources that open, fall silent and end.
+Out: for each step one batch per stream, with the sequence number of each row in column `#seq` (and its time in `#time`
+where the stream has no column for it), then a punctuation. Rows that are late or have no time are reported at once; see
+`intake.late_rows`.
 
-Rows that cannot pass yet wait here, on disk beyond a bound, because the source they wait for may need the very room
-that they occupy. The gate releases when it has a full step of rows or when nothing more waits to be taken: so steps
-grow with the backlog, and an idle stream is passed on at once.
+Rows that cannot pass yet wait here, on disk beyond a bound: if they filled the inbox instead, they could block the very
+source they wait for. The gate emits a step when it is full or when the inbox is empty. So steps grow with the backlog,
+and rows of a quiet stream pass at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ log = logging.getLogger("interlace")
 
 SEQ = "#seq"
 TIME = "#time"
-"""The row's number in its source, sent on where no column holds the event time."""
+"""The row's number in its source, added where no column holds the event time."""
 
 DEFAULT_STEP_ROWS = STEP_ROWS
 
@@ -94,7 +94,7 @@ class Gate(Bolt):
 
 
 class GateTask(Task):
-    """Feeds a `ScaleGate` and is its one reader; knows how far each stream is numbered."""
+    """Feeds a `ScaleGate`, is its only reader, and numbers the positions of each stream."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class GateTask(Task):
         self._announced: set[str] = set()
         self._positions = dict.fromkeys(event_time, 0)
         self._fresh = 0
-        self._told = dict.fromkeys(Reason, 0)
+        self._late_counts = dict.fromkeys(Reason, 0)
         self._warned: set[tuple[SourceName, Reason]] = set()
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
@@ -126,7 +126,7 @@ class GateTask(Task):
             sent = batch.rows.column(column)
             late = self._add(source, batch, sent)
         if late is not None:
-            yield self._tell(source, batch.first, sent, late)
+            yield self._report(source, batch.first, sent, late)
         self._fresh += batch.rows.num_rows
         if self._fresh >= self._step_rows:
             yield from self._release()
@@ -141,7 +141,7 @@ class GateTask(Task):
         if idle.source:
             self._gate.set_idle(self._source(origin.component, idle.source))
         else:
-            self._announced.add(origin.component)  # nobody sends to the stream: do not wait for anyone to begin
+            self._announced.add(origin.component)  # the stream has no source: do not wait for its first rows
         return ()
 
     def on_source_end(self, end: End, origin: Origin) -> Iterable[Emit]:
@@ -163,8 +163,8 @@ class GateTask(Task):
     def metrics(self) -> Mapping[str, float]:
         return {
             "merged": float(self._gate.merged),
-            "late": float(sum(count for reason, count in self._told.items() if reason is not Reason.NO_EVENT_TIME)),
-            **{reason.metric: float(count) for reason, count in self._told.items()},
+            "late": float(sum(self._late_counts.values()) - self._late_counts[Reason.NO_EVENT_TIME]),
+            **{reason.metric: float(count) for reason, count in self._late_counts.items()},
             "waiting_rows": float(self._gate.waiting),
             "spilled_bytes": float(self._gate.spilled_bytes),
         }
@@ -183,7 +183,7 @@ class GateTask(Task):
         return source
 
     def _add(self, source: SourceName, batch: Batch, sent: pa.Array) -> Late | None:
-        """Add the rows that have a time; return those that are late or have none, by their number in the batch."""
+        """Add the rows that have a time; return those that are late or have none, as row numbers of the batch."""
         times, valid = event_times(sent)
         bound = self._bound(source.stream, sent.type, times) if self._out_of_order else None
         if valid is None:
@@ -196,18 +196,18 @@ class GateTask(Task):
         return untimed.and_also(Late(timed[late.rows], late.reasons))
 
     def _bound(self, stream: str, kind: pa.DataType, times: Times) -> Time | None:
-        """The bound of a stream as a number in the unit of its event time; None: its sources are in order."""
+        """Return the bound of a stream in the unit of its event time; None: its sources are in order."""
         if stream not in self._bounds and stream in self._out_of_order:
             exact = in_unit(self._out_of_order[stream], kind)
             # whole times differ by whole numbers, so rounding down changes nothing
             self._bounds[stream] = math.floor(exact) if times.dtype == np.int64 else float(min(exact, _GREATEST))
         return self._bounds.get(stream)
 
-    def _tell(self, source: SourceName, first: int, times: pa.Array, late: Late) -> Emit:
-        """Count late rows and send what there is to tell about them."""
-        sent = sum(self._told.values())
+    def _report(self, source: SourceName, first: int, times: pa.Array, late: Late) -> Emit:
+        """Count late rows and emit them on the late output."""
+        sent = sum(self._late_counts.values())
         for reason, count in late.counts().items():
-            self._told[reason] += count
+            self._late_counts[reason] += count
             if reason in _REMEDIES and (source, reason) not in self._warned:
                 self._warned.add((source, reason))
                 log.warning(
@@ -221,10 +221,10 @@ class GateTask(Task):
         return Emit(Batch(LATE_STREAM, late_batch(source.stream, source.name, first, times, late), first=sent))
 
     def _release(self) -> Iterator[Emit]:
-        """Send all that may pass, a step at a time."""
+        """Emit all rows that may pass, a step at a time."""
         self._fresh = 0
         if len(self._announced) < len(self._event_time):
-            return  # nobody knows yet when the rows of a stream begin
+            return  # it is still unknown when the rows of a stream begin
         while (step := self._gate.next_ready()) is not None:
             for stream in self._event_time:
                 if stream in step.streams:

@@ -1,4 +1,4 @@
-"""Rows that take no part in a join, and what is told about them on its output `late`."""
+"""Rows that take no part in a join, and how they are reported on its output `late`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 LATE = "late"
-"""The sink that a join's late and rejected rows come out of."""
+"""The sink of a join's late and rejected rows."""
 
 LATE_STREAM = "#late"
-"""The gate's output of the same; no stream of a user has such a name."""
+"""The gate's output stream for them; a user's stream cannot have this name."""
 
 
 class Reason(IntEnum):
@@ -24,18 +24,18 @@ class Reason(IntEnum):
     OUT_OF_ORDER = 2
     """It is earlier than its source's bound allows."""
     JOINED_TOO_LATE = 3
-    """Its source became known when rows that come after it had been put in order."""
+    """Its source became known after later rows had been put in order."""
     WAS_IDLE = 4
-    """Its source was silent, so that rows that come after it were put in order without it."""
+    """Its source was silent, so later rows were put in order without it."""
 
     @property
     def text(self) -> str:
-        """As it stands in the column `reason`."""
+        """The text in the column `reason`."""
         return _TEXTS[self]
 
     @property
     def metric(self) -> str:
-        """The name of its count in the gate's metrics."""
+        """The name of its counter in the gate's metrics."""
         return "rejected" if self is Reason.NO_EVENT_TIME else f"late_{self.name.lower()}"
 
 
@@ -50,14 +50,14 @@ _BY_NUMBER = pa.array([None, *_TEXTS.values()], pa.string())
 
 @dataclass(frozen=True)
 class Late:
-    """Those of some rows that are late: their numbers, ascending, and the reason of each."""
+    """The late rows among some rows: their numbers, ascending, and the reason for each."""
 
     rows: npt.NDArray[np.int64]
     reasons: npt.NDArray[np.uint8]
 
     @classmethod
     def mark(cls, late: Late | None, which: npt.NDArray[np.bool_] | None, reason: Reason) -> Late | None:
-        """Add rows for a reason; a row that is late already keeps its own. Cost: O(rows)."""
+        """Add rows for a reason; a row that is late already keeps its reason. Cost: O(rows)."""
         if which is None:
             return late
         if late is not None:
@@ -70,24 +70,24 @@ class Late:
         return fresh if late is None else late.and_also(fresh)
 
     def and_also(self, other: Late) -> Late:
-        """These and other rows."""
+        """Combine with other late rows."""
         rows = np.concatenate([self.rows, other.rows])
         order = np.argsort(rows, kind="stable")
         return Late(rows[order], np.concatenate([self.reasons, other.reasons])[order])
 
     def others(self, total: int) -> npt.NDArray[np.bool_]:
-        """Which of `total` rows are not late."""
+        """Return a mask of `total` rows: true where a row is not late."""
         kept = np.ones(total, np.bool_)
         kept[self.rows] = False
         return kept
 
     def counts(self) -> dict[Reason, int]:
-        """How many rows there are for each reason."""
+        """Count the rows of each reason."""
         return {reason: count for reason in Reason if (count := int(np.count_nonzero(self.reasons == reason)))}
 
 
 def late_schema(event_time: pa.DataType) -> pa.Schema:
-    """The columns of the output `late`, for an event-time column of that type."""
+    """Return the columns of the output `late` for an event-time column of that type."""
     return pa.schema(
         [
             ("stream", pa.string()),
@@ -100,7 +100,7 @@ def late_schema(event_time: pa.DataType) -> pa.Schema:
 
 
 def late_batch(stream: str, source: str, first: int, times: pa.Array, late: Late) -> pa.RecordBatch:
-    """What is told about late rows of a batch; `times` are the event times of all its rows, as they were sent."""
+    """Build the output `late` for a batch; `times` are the event times of all its rows, as they were sent."""
     count = len(late.rows)
     columns = [
         pa.repeat(pa.scalar(stream, pa.string()), count),

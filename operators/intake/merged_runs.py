@@ -1,4 +1,4 @@
-"""Merging sorted runs of several streams into one order."""
+"""Merges sorted runs of several streams into one order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 class RunMerger:
-    """Merges runs, and keeps the memory that it needs for it from one time to the next.
+    """Merges runs; keeps its working memory from one merge to the next.
 
     For example, the runs 1 4 6 | 2 4 | 3 of the streams 0 | 1 | 0 have the order 1 2 3 4 4 6. Numbered from 10 on,
     stream 0, whose rows are 1 4 6 3, has the numbers 10 12 13 15 in the order 0 3 1 2 of its rows; stream 1 has 11 14
@@ -31,7 +31,7 @@ class RunMerger:
     ) -> tuple[Int64, Int32]:
         """Number the rows in order of time and then of run; return numbers and rows, stream after stream.
 
-        times:   the parts of all runs, one after the other; each run's ascend.
+        times:   the parts of all runs, one after the other; ascending within a run.
         counts:  rows of each run.
         streams: the stream of each run; a stream's rows are those of its runs, one after the other.
         ends:    where each stream's part of the results ends.
@@ -74,7 +74,7 @@ def _merge_runs(times: np.ndarray, order: np.ndarray, bounds: np.ndarray) -> int
             if begin < middle and middle < end and source[middle - 1] > source[middle]:
                 while i < i_end and j < j_end:
                     a, b = source[i], source[j]
-                    later = b < a  # of equal times the earlier run's goes first
+                    later = b < a  # at equal times the earlier run goes first
                     target[k] = b if later else a
                     target_index[k] = index[j if later else i]
                     step = np.uint64(later)
@@ -111,7 +111,7 @@ def _split_by_stream(
     seq: np.ndarray,
     rows: np.ndarray,
 ) -> None:
-    """Deal the rows in their order, numbered from `first` on, to their streams. Cost: O(rows)."""
+    """Number the rows in order, from `first` on, and distribute them to their streams. Cost: O(rows)."""
     stream_of, local = places[0], places[1]
     taken = np.zeros(ends.size, np.int64)
     for run in range(streams.size):

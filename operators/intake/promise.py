@@ -1,4 +1,4 @@
-"""What a source that may be out of order promises: nothing earlier than its greatest time so far less its bound."""
+"""The promise of a source out of order: no row earlier than its greatest time so far less its bound."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Promise:
 
     @property
     def time(self) -> Time | None:
-        """No row earlier than this will come that is not late; None before the first row."""
+        """Any row earlier than this will be late; None before the first row."""
         if self._latest is None or isinstance(self._latest, float):
             return None if self._latest is None else self._latest - self.bound
         return max(_LEAST, self._latest - int(self.bound))
 
     def late(self, times: Times) -> npt.NDArray[np.bool_] | None:
-        """Take the next times of the source; return which of them are late, None if none is. Cost: O(rows)."""
+        """Take the next times of the source; return a mask of the late ones, None if none is. Cost: O(rows)."""
         greatest = np.maximum.accumulate(times)
         if self._latest is not None:
             np.maximum(greatest, self._latest, out=greatest)
@@ -42,7 +42,7 @@ class Promise:
             self._latest = greatest[-1].item()
         late: npt.NDArray[np.bool_]
         if times.dtype == np.int64:
-            # no time exceeds the greatest, so the difference, as an unsigned number, is right whatever the times
+            # no time exceeds the greatest, so the difference is exact as an unsigned number
             late = (greatest - times).view(np.uint64) > np.uint64(min(int(self.bound), _MOST_APART))
         else:
             with np.errstate(over="ignore"):  # below all floats lies -inf: nothing is late then

@@ -1,4 +1,4 @@
-"""ScaleGate: merges any number of sources into one order, and hands it to any number of readers."""
+"""ScaleGate: merges any number of sources into one order for any number of readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from topology import Time, Times
 Int64 = npt.NDArray[np.int64]
 
 STEP_ROWS = 1 << 17
-"""Rows of a step unless said otherwise: enough to make the cost per step vanish, and they fit in cache."""
+"""The default rows of a step: enough to make the cost per step vanish, few enough to fit in cache."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StreamRows:
 
 @dataclass(frozen=True)
 class Ready:
-    """Consecutive ready rows, numbers [first, end), by stream; `born` is when the oldest of them came in."""
+    """Consecutive ready rows, numbers [first, end), by stream; `born` is when the oldest of them arrived."""
 
     first: int
     end: int
@@ -45,18 +45,20 @@ class Ready:
 
 
 class ScaleGate:
-    """A merge of sources that sends what is ready, in one order, to readers that each go at their own pace.
+    """Merges sources and gives the ready rows, in one order, to readers that each go at their own pace.
 
     Paper: "ScaleJoin: a Deterministic, Disjoint-Parallel and Skew-Resilient Stream Join", Gulisano et al., sections
     IV-A and V-C: `add` is its addTuple, `next_ready` its getNextReadyTuple. A row is ready when it is not later than
-    any source's latest one, so no row that comes can precede it.
+    the latest row of any source, so no row that still comes can precede it.
 
-    Where we depart: the unit is a batch, so there is no skip list to insert tuples into, and a lock held for a
-    microsecond per batch takes the place of compare-and-swap per tuple; times that are equal are ordered by the
-    source's name (the paper leaves them open), so the order is a function of the rows alone, and a row at the least of
-    the latest times is ready if the order puts it first; a source may promise a time, be out of order within a bound,
-    be passed over while it is idle, or end. What waits for a slow source is on disk beyond a bound. The paper's nodes
-    live until every reader has passed them, and so do ours, in steps of at most `step_rows` rows.
+    Where we depart:
+    - The unit is a batch. There is no skip list to insert tuples into, and a lock held for a microsecond per batch
+      replaces compare-and-swap per tuple.
+    - Equal times are ordered by the source's name (the paper leaves them open), so the order is a function of the rows
+      alone. A row at the least of the latest times is ready if the order puts it first.
+    - A source may promise a time, be out of order within a bound, be ignored while it is idle, or end.
+    - Rows that wait for a slow source go to disk beyond a bound.
+    As in the paper, rows are kept until every reader has passed them, here in steps of at most `step_rows` rows.
 
     Cost: O(log(sources)) per row, about 2 ns per doubling of the sources, and one copy of the rows; O(sources) per
     step.
@@ -85,38 +87,38 @@ class ScaleGate:
 
     @property
     def merged(self) -> int:
-        """Rows that have been put in order."""
+        """The number of rows that have been put in order."""
         return self._seq
 
     @property
     def waiting(self) -> int:
-        """Rows that are not ready."""
+        """The number of rows that are not ready."""
         return sum(source.waiting for source in self._sources.values())
 
     @property
     def kept(self) -> int:
-        """Rows that are ready and that some reader has not asked for."""
+        """The number of ready rows that some reader has not taken."""
         return sum(step.end - step.first for step in self._steps)
 
     @property
     def spilled_bytes(self) -> int:
-        """Bytes of waiting rows that are on disk."""
+        """Bytes of waiting rows on disk."""
         return sum(source.disk_bytes for source in self._sources.values())
 
     def open(self, source: SourceName) -> None:
-        """Make a source known: nothing is ready until it has sent rows, promised a time or ended. Cost: O(1)."""
+        """Announce a source: nothing is ready until it has sent rows, promised a time or ended. Cost: O(1)."""
         with self._lock:
             self._open(source)
 
     def add(
         self, source: SourceName, rows: pa.RecordBatch, times: Times, born: float = 0.0, bound: Time | None = None
     ) -> Late | None:
-        """Take the next rows of a source; an idle source is no longer idle.
+        """Take the next rows of a source; the source is no longer idle.
 
         bound: how much earlier than the greatest time before it a row may be; None: times never fall.
 
-        Rows that are late are left out and returned: those beyond the bound, and those that belong before what has been
-        handed out, which only a source that was not known in time or that was idle can have.
+        Late rows are left out and returned: those beyond the bound, and those that belong before rows that readers have
+        been given. Only a source that joined late or was idle can have the latter.
         Cost: O(1); with a bound O(log(rows)) per row that has to wait.
         """
         with self._lock:
@@ -142,25 +144,25 @@ class ScaleGate:
             return late
 
     def promise(self, source: SourceName, time: Time) -> None:
-        """The source will send nothing earlier than `time`. Cost: O(1)."""
+        """Record the promise that the source will send nothing earlier than `time`. Cost: O(1)."""
         with self._lock:
             self._open(source).advance(time)
 
     def set_idle(self, source: SourceName) -> None:
-        """Do not wait for the source until it sends again. Its own rows that wait pass with those of the others."""
+        """Ignore the source in progress until its next rows. Its waiting rows pass with those of the others."""
         with self._lock:
             self._open(source).idle = True
 
     def end(self, sources: Iterable[SourceName]) -> None:
-        """No more rows of these sources will come. Cost: O(1) each."""
+        """End these sources: no more of their rows will come. Cost: O(1) each."""
         with self._lock:
             for source in sources:
                 self._open(source).ended = True
 
     def next_ready(self, reader: int = 0) -> Ready | None:
-        """The next rows in order that this reader has not had, at most a step of them; None if none is ready.
+        """Return the next step for this reader; None if no row is ready.
 
-        Readers get the same steps, in the same order. Cost: that of merging, for the first reader to ask.
+        All readers get the same steps, in the same order. Cost: that of merging, for the first reader to ask.
         """
         with self._lock:
             at = self._cursors[reader] - self._forgotten
@@ -177,7 +179,7 @@ class ScaleGate:
             return step
 
     def close(self) -> None:
-        """Forget what waits, and give its disk space back."""
+        """Drop the waiting rows and free their disk space."""
         with self._lock:
             for source in self._sources.values():
                 source.close()
@@ -186,9 +188,9 @@ class ScaleGate:
         for source in self._sources.values():
             source.check_invariants()
             for run in source.runs:
-                # Nothing that waits belongs before what has been handed out.
+                # No waiting row belongs before rows that have been given out.
                 assert not run.parts or self._passed is None or (run.parts[0].first, source.name) >= self._passed
-        # What is kept is what the slowest reader has not had, without gaps.
+        # The kept steps are those that the slowest reader has not taken, without gaps.
         assert len(self._steps) == max(self._cursors) - min(self._cursors)
         ends = [step.end for step in self._steps]
         assert [step.first for step in self._steps][1:] == ends[:-1]
@@ -200,7 +202,7 @@ class ScaleGate:
         return self._sources[source]
 
     def _late(self, state: WaitingSource, times: Times, bound: Time | None) -> Late | None:
-        """Which of the next rows of a source are late, and why."""
+        """Find the late ones among the next rows of a source, and why they are late."""
         late: Late | None = None
         if bound is not None:
             state.promise = state.promise or Promise(bound)
@@ -215,7 +217,7 @@ class ScaleGate:
         return late
 
     def _release(self) -> Ready | None:
-        """Put the next step in order; None if nothing is ready."""
+        """Put the next step in order; None if no row is ready."""
         known = [source.border for source in self._sources.values() if not (source.ended or source.idle)]
         borders = [border for border in known if border is not None]
         if len(borders) < len(known):
@@ -229,11 +231,11 @@ class ScaleGate:
         return self._merge([(rank.name, parts) for rank, parts in ready]) if ready else None
 
     def _within_a_step(self, border: Border | None, waiting: list[WaitingRun]) -> Border | None:
-        """Lower the border where more than a step's rows wait.
+        """Lower the border if more than a step's rows wait.
 
-        The new border is the earliest place at which a source has given its share; it may lie between rows of equal
-        time of that source, so a step is bounded whatever the data. The share shrinks where sources overlap, and grows
-        again, up to a whole step, where they take turns.
+        The new border is the earliest place at which a source has given its share. It may lie between rows of equal
+        time of that source, so steps are bounded for any data. The share shrinks where sources overlap in time, and
+        grows again, up to a whole step, where they take turns.
         """
         if sum(run.waiting for run in waiting) <= self._step_rows:
             return border
@@ -250,7 +252,7 @@ class ScaleGate:
         return cut if border is None or cut.place <= border.place else border
 
     def _merge(self, runs: list[tuple[SourceName, list[Part]]]) -> Ready:
-        """Number the rows of a step; `runs` is in the order of sources and offsets, which is that of equal times."""
+        """Number the rows of a step; `runs` are in the order of sources and offsets, the order at equal times."""
         counts = [sum(len(part.times) for part in parts) for _, parts in runs]
         numbers = {stream: number for number, stream in enumerate(dict.fromkeys(name.stream for name, _ in runs))}
         stream_of = np.array([numbers[name.stream] for name, _ in runs])
@@ -268,7 +270,7 @@ class ScaleGate:
             begin = own.stop
             batches = [part.rows for name, parts in runs if name.stream == stream for part in parts]
             batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            if np.count_nonzero(stream_of == number) > 1:  # one run's rows are in order as they are
+            if np.count_nonzero(stream_of == number) > 1:  # the rows of a single run are in order already
                 batch = take_rows(batch, rows[own])
             merged[stream] = StreamRows(batch, seq[own])
         self._passed = max((parts[-1].last, name) for name, parts in runs)
@@ -277,7 +279,7 @@ class ScaleGate:
 
 
 def _before(times: Times, source: SourceName, place: tuple[Time, SourceName]) -> npt.NDArray[np.bool_]:
-    """Which rows of a source belong before a place in the order."""
+    """Mask the rows of a source that belong before a place in the order."""
     time, name = place
     before: npt.NDArray[np.bool_] = times < time if source >= name else times <= time
     return before

@@ -1,4 +1,4 @@
-"""Rows of one source that wait at a ScaleGate in order: some in memory, the batches behind them on disk."""
+"""A run of rows that wait at a ScaleGate: of one source, in order; the first in memory, the rest on disk."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class SourceName(NamedTuple):
 
 
 class Rank(NamedTuple):
-    """The place of a run among those that have rows of one time: by source, and within it in order of offsets."""
+    """The order of runs at equal times: by source, and within a source by offset."""
 
     name: SourceName
     number: int = 0
 
 
 LAST = 2**62
-"""As the number of a rank: after all runs of its source."""
+"""A rank with this number comes after all runs of its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of one batch, with their times, the first and the last of these, when they came in, and their bytes."""
+    """Rows of one batch, with their times, the first and last time, when they arrived, and their size in bytes."""
 
     rows: pa.RecordBatch
     times: Times
@@ -44,17 +44,17 @@ class Part:
 
     @classmethod
     def of(cls, rows: pa.RecordBatch, times: Times, born: float, nbytes: int | None = None) -> Part:
-        """Find out what is not given."""
+        """Derive the first and last time, and the size unless it is given."""
         size = rows_bytes(rows) + times.nbytes if nbytes is None else nbytes
         return cls(rows, times, born, times[0].item(), times[-1].item(), size)
 
     def copy(self, nbytes: int | None = None) -> Part:
-        """The same rows in memory of their own."""
+        """Copy the rows into memory of their own."""
         rows = take_rows(self.rows, np.arange(len(self.times)))
         return Part.of(rows, self.times.copy(), self.born, nbytes)
 
     def split(self, count: int) -> tuple[Part, Part]:
-        """The first `count` rows, and the others."""
+        """Split into the first `count` rows and the rest."""
         own = self.nbytes * count // len(self.times)
         return (
             Part.of(self.rows.slice(0, count), self.times[:count], self.born, own),
@@ -63,7 +63,7 @@ class Part:
 
 
 class OnDisk(NamedTuple):
-    """What is known of a batch on disk."""
+    """What is kept in memory about a batch on disk."""
 
     born: float
     rows: int
@@ -73,10 +73,10 @@ class OnDisk(NamedTuple):
 
 @dataclass(eq=False)
 class WaitingRun:
-    """Rows of one source in order of time: the parts in memory, and the batches behind them, on disk.
+    """Rows of one source in order of time: parts in memory, followed by batches on disk.
 
-    level:  how often its rows have been merged with those of other runs.
-    copied: how many rows its memory was made for, where it has been made here; see `compact`.
+    level:  how many times its rows have been merged with those of other runs.
+    copied: the number of rows its memory was allocated for, where it was allocated here; see `compact`.
     """
 
     rank: Rank
@@ -89,7 +89,7 @@ class WaitingRun:
     copied: int = 0
 
     def append(self, part: Part, memory: int) -> None:
-        """Add rows behind all others; beyond `memory` bytes, and if they are not the first, on disk."""
+        """Append rows; beyond `memory` bytes they go to disk, unless the run is empty."""
         if not self.parts or (not self.behind and self.nbytes + part.nbytes <= memory):
             self.parts.append(part)
             self.nbytes += part.nbytes
@@ -125,7 +125,7 @@ class WaitingRun:
         return taken
 
     def most_before(self, border: Border) -> int:
-        """How many rows at most lie up to the border: exactly those in memory, and all of a batch that begins there."""
+        """Bound the rows up to the border from above: exact in memory; whole batches on disk."""
         if border.cut_run is self:
             return border.cut_count
         rows = 0
@@ -141,7 +141,7 @@ class WaitingRun:
         return rows
 
     def cut(self, rows: int) -> Border:
-        """The border after the first `rows` rows, or after the last batch that ends within them."""
+        """Return the border after the first `rows` rows, or after the last batch that ends within them."""
         count, last = 0, self.parts[0].first
         for part in self.parts:
             size = len(part.times)
@@ -159,34 +159,34 @@ class WaitingRun:
         return Border(last, self.rank, self, count)
 
     def is_like(self, other: WaitingRun) -> bool:
-        """Whether the other run is in memory and has been merged as often."""
+        """Whether the other run is in memory and has been merged equally often."""
         return not other.behind and other.level == self.level
 
     def compact(self) -> None:
-        """Copy the rows where most of the memory that was made for them holds rows that have passed."""
+        """Copy the rows if most of their memory still holds rows that have passed."""
         if 4 * self.waiting < self.copied and len(self.parts) == 1:
             self.parts[0] = self.parts[0].copy(self.nbytes)
             self.copied = self.waiting
 
     def check_invariants(self) -> None:
         for part in self.parts:
-            # What waits is in order, and none of it empty.
+            # Waiting parts are in order and not empty.
             assert len(part.times) == part.rows.num_rows > 0
             assert not (part.times[1:] < part.times[:-1]).any()
             assert (part.first, part.last) == (part.times[0], part.times[-1])
         firsts = [part.first for part in self.parts] + [batch.first for batch in self.behind]
         lasts = [part.last for part in self.parts] + [batch.last for batch in self.behind]
         assert all(last <= first for last, first in zip(lasts, firsts[1:], strict=False))
-        # What is on disk comes after what is in memory, and there is some of that.
+        # Rows on disk come after those in memory; a run with rows on disk has some in memory.
         assert self.parts or not len(self.queue)
         assert len(self.behind) == len(self.queue)
-        # The rows and the bytes that wait are those that are there.
+        # The counts of waiting rows and bytes are right.
         assert self.nbytes == sum(part.nbytes for part in self.parts)
         in_memory = sum(len(part.times) for part in self.parts)
         assert self.waiting == in_memory + sum(each.rows for each in self.behind)
 
     def _load(self) -> None:
-        """Bring the first batch on disk back."""
+        """Load the first batch on disk back into memory."""
         rows, batch = self.queue.popleft(), self.behind.popleft()
         columns = rows.num_columns - 1
         part = Part.of(rows.select(list(range(columns))), rows.column(columns).to_numpy(), batch.born)
@@ -208,7 +208,7 @@ class Border:
         return (self.time, self.rank)
 
     def count(self, rank: Rank, part: Part) -> int:
-        """How many rows of another run's part may pass."""
+        """Count the rows of another run's part that may pass."""
         if rank <= self.rank:
             return len(part.times) if part.last <= self.time else int(part.times.searchsorted(self.time, "right"))
         return len(part.times) if part.last < self.time else int(part.times.searchsorted(self.time, "left"))

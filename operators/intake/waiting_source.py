@@ -1,4 +1,4 @@
-"""What waits at a ScaleGate of one source, in order or not."""
+"""The waiting rows of one source at a ScaleGate, in order or not."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ MEMORY = 64 * 1024 * 1024
 """Bytes of a source's waiting rows that stay in memory; the rest is on disk."""
 
 RUNS_MERGED = 8
-"""So many neighbouring runs that have been merged equally often are merged into one."""
+"""This many neighbouring runs that have been merged equally often are merged into one."""
 
 PIECES = 64
-"""A run goes to disk in at least so many pieces, of which the first stays in memory."""
+"""A run goes to disk in about this many pieces; the first stays in memory."""
 
 
 @dataclass
 class WaitingSource:
-    """One physical source: its rows that wait, and what it has promised.
+    """One physical source: its waiting rows and its promise.
 
-    A source in order has one run. One that may be out of order has a run for each sequence of batches that ascends;
-    each run's offsets follow those of the run before it, so rows of equal time are in order if runs are taken in order.
+    A source in order has one run. A source that may be out of order has a run for each ascending sequence of batches.
+    The offsets of a run follow those of the run before it, so taking runs in order keeps rows of equal time in order.
     Runs are merged as in a log-structured tree, so there are few of them and a row is copied few times.
 
-    joined: what had passed when the source became known; its rows before that are late because it came too late.
+    joined: the last place that had passed when the source became known; its rows before that joined too late.
     """
 
     name: SourceName
@@ -47,29 +47,29 @@ class WaitingSource:
 
     @property
     def waiting(self) -> int:
-        """Rows that wait."""
+        """The number of waiting rows."""
         return sum(run.waiting for run in self.runs)
 
     @property
     def disk_bytes(self) -> int:
-        """Bytes of rows that wait on disk."""
+        """Bytes of waiting rows on disk."""
         return sum(run.queue.disk_bytes for run in self.runs)
 
     @property
     def border(self) -> Border | None:
-        """The earliest place at which the source could still deliver; None if nobody knows."""
+        """The earliest place at which the source could still deliver; None if unknown."""
         if self._border is None and self.frontier is not None:
             self._border = Border(self.frontier, Rank(self.name, LAST))
         return self._border
 
     def append(self, part: Part) -> None:
-        """Add rows that are not earlier than any before."""
+        """Add rows that are not earlier than any before them."""
         if not self.runs:
             self.runs.append(self._new_run())
         self.runs[0].append(part, MEMORY)
 
     def insert(self, rows: pa.RecordBatch, times: Times, born: float) -> None:
-        """Add rows in any order of time; their offsets follow those of all rows before."""
+        """Add rows in any order of time; their offsets follow those of all rows before them."""
         in_order = not np.any(times[1:] < times[:-1])
         if not in_order:
             order = np.argsort(times, kind="stable")
@@ -85,13 +85,13 @@ class WaitingSource:
         self._tidy()
 
     def advance(self, time: Time) -> None:
-        """The source will send nothing earlier than `time` that is not late."""
+        """Record the promise that any row earlier than `time` will be late."""
         if self.frontier is None or time > self.frontier:
             self.frontier = time
             self._border = None
 
     def close(self) -> None:
-        """Forget what waits, and give its disk space back."""
+        """Drop the waiting rows and free their disk space."""
         for run in self.runs:
             run.queue.close()
 
@@ -104,14 +104,14 @@ class WaitingSource:
         assert self.promise is not None or len(self.runs) <= 1
 
     def _new_run(self, first: WaitingRun | None = None) -> WaitingRun:
-        """An empty run behind all others, or in place of those that begin with `first`."""
+        """Make an empty run: after all others, or in place of those that begin with `first`."""
         if first is not None:
             return WaitingRun(first.rank, SpillQueue(memory=0, directory=self.spill_directory), level=first.level + 1)
         self._numbers += 1
         return WaitingRun(Rank(self.name, self._numbers), SpillQueue(memory=0, directory=self.spill_directory))
 
     def _tidy(self) -> None:
-        """Keep runs few, and their memory bounded."""
+        """Keep the runs few and their memory bounded."""
         for run in self.runs:
             run.compact()
         in_memory = list(takewhile(lambda run: not run.behind, reversed(self.runs)))
@@ -126,14 +126,14 @@ class WaitingSource:
         merged = self._new_run(newest[0])
         parts = [part for run in newest for part in run.parts]
         times = np.concatenate([part.times for part in parts])
-        order = np.argsort(times, kind="stable")  # of equal times the earlier run's come first
+        order = np.argsort(times, kind="stable")  # at equal times the earlier run comes first
         rows = take_rows(pa.concat_batches([part.rows for part in parts]), order)
         whole = Part.of(rows, times[order], min(part.born for part in parts))
         if to_disk:
             step = -(-len(order) // PIECES)
             for at in range(0, len(order), step):
                 piece = Part.of(rows.slice(at, step), whole.times[at : at + step], whole.born)
-                # the first waits here and the second in the queue: neither may keep the memory of all
+                # the first stays here, the second in the queue's memory: neither may keep the whole alive
                 merged.append(piece.copy() if at <= step else piece, 0)
         else:
             merged.append(whole, whole.nbytes)

@@ -41,7 +41,7 @@ def check(case: JoinCase, engine: Engine, runtime: Runtime, step_rows: int) -> N
 
 
 def inputs_of(case: JoinCase) -> dict[str, dict[str, pa.Table | list[pa.RecordBatch]]]:
-    """Batches as they were cut; a table where there is no batch to tell the schema."""
+    """Batches as they were cut; a table where there is no batch that would carry the schema."""
     return {
         stream: {name: batches or case.sources[stream][name] for name, batches in sources.items()}
         for stream, sources in case.batches().items()

@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @pytest.mark.parametrize(("memory", "merged"), [(0, 8), (150, 2), (400, 3), (1 << 20, 2), (1 << 20, 8)])
 @given(case=cases(), data=st.data())
-def test_rows_within_the_bound_are_in_order_and_the_others_are_told(
+def test_rows_within_the_bound_are_in_order_and_the_others_are_reported(
     memory: int, merged: int, case: Case, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -88,9 +88,9 @@ def test_rows_within_the_bound_are_in_order_and_the_others_are_told(
     assert sorted(seq for seq, _, _ in out.rows) == list(range(len(out.rows)))
     assert all(rows <= case.step_rows for rows in out.steps)
     for (stream, source), each in judged.items():
-        told = [row for row in out.late if row[:2] == (stream, source)]
-        assert [(offset, reason) for _, _, offset, _, reason in told] == each.late
-        for _, _, offset, time, _ in told:
+        reported = [row for row in out.late if row[:2] == (stream, source)]
+        assert [(offset, reason) for _, _, offset, _, reason in reported] == each.late
+        for _, _, offset, time, _ in reported:
             assert str(time) == str(case.sources[stream, source][offset])
     reasons = [reason for each in judged.values() for _, reason in each.late]
     assert gate.metrics()["late_out_of_order"] == gate.metrics()["late"] == reasons.count("out of order")
@@ -270,7 +270,7 @@ def test_idle_and_new_sources_lose_what_belongs_before_what_has_passed_and_nothi
         event(reason)
 
 
-def test_a_stream_that_nobody_feeds_does_not_hold_the_others_back() -> None:
+def test_a_stream_without_sources_does_not_hold_the_others_back() -> None:
     gate, out = GateTask({"R": "ts", "S": "ts"}, 100), Collected()
     rows = pa.record_batch({"id": ["a", "b"], "ts": [1, 2]})
     out.take(gate.on_batch(Batch("default", rows, source="r"), ORIGINS["R"]))

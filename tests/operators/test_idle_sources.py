@@ -1,4 +1,4 @@
-"""Idle sources on the embedded runtime: they hold nobody back until they send again."""
+"""Idle sources on the embedded runtime: progress ignores them until their next rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.operators.intake.idle_course import IDLE, check_idle_course, rows, se
 from topology import LocalRuntime
 
 
-def test_a_silent_source_holds_nobody_back_and_is_late_when_it_returns() -> None:
+def test_progress_ignores_a_silent_source_which_is_late_when_it_returns() -> None:
     check_idle_course(LocalRuntime(), send_here)
 
 
@@ -27,7 +27,7 @@ def test_without_idle_after_a_silent_source_is_waited_for() -> None:
         assert list(running.results(timeout=1.0)) == []
 
 
-def test_a_stream_that_nobody_feeds_is_not_waited_for() -> None:
+def test_a_stream_without_sources_is_not_waited_for() -> None:
     with IDLE.launch() as running:
         running.send("R", rows(1, 2))
         limit = time.monotonic() + 60
@@ -48,7 +48,7 @@ def test_back_pressure_is_no_silence() -> None:
 
         feeder = threading.Thread(target=feed)
         feeder.start()
-        time.sleep(1.5)  # nobody reads: the feeder is stopped for far longer than idle_after
+        time.sleep(1.5)  # without a reader, back-pressure blocks the feeder for far longer than idle_after
         assert feeder.is_alive()
         for _ in running.results():
             pass

@@ -1,4 +1,4 @@
-"""The front door against the oracle: every plan, every window, every cut, on the embedded runtime."""
+"""StreamJoin against the oracle: every plan, every window, every cut, on the embedded runtime."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from operators import CountWindow, JoinError, SPOJoin, StreamJoin
-from tests.operators.intake.out_of_order import BOUND, JOIN, NAMES, SOURCES, in_order, late_rows, told
+from tests.operators.intake.out_of_order import BOUND, JOIN, NAMES, SOURCES, in_order, late_rows, reported
 from tests.operators.seeded_run import run_seeded
 from tests.operators.sent_readings import content, send
 from topology import FlightClient, LocalRuntime, OutOfOrderError, SchemaError
@@ -27,12 +27,12 @@ def expected() -> pa.Table:
     return table
 
 
-def test_results_are_those_of_the_rows_in_order_and_all_others_are_told(expected: pa.Table) -> None:
+def test_results_are_those_of_the_rows_in_order_and_all_others_are_reported(expected: pa.Table) -> None:
     results, late = JOIN.collect_with_late(SOURCES)
     assert content(results) == content(expected)
     assert late.schema.names == ["stream", "source", "offset", "event_time", "reason"]
     assert late.schema.field("event_time").type == pa.int64()
-    assert told(late) == late_rows(SOURCES, BOUND)
+    assert reported(late) == late_rows(SOURCES, BOUND)
     assert {"out of order", "no event time"} == set(late["reason"].to_pylist())
 
 
@@ -51,7 +51,7 @@ def test_no_cut_and_no_interleaving_changes_a_byte(seed: int, expected: pa.Table
     join = replace(JOIN, using=SPOJoin(elements=2, merge_interval=90), step_rows=chance.choice([13, 100]))
     batches = run_seeded(join.topology(), cut, seed, late=late)
     assert content(pa.Table.from_batches(batches).cast(expected.schema)) == content(expected)
-    assert told(pa.Table.from_batches(late)) == late_rows(SOURCES, BOUND)
+    assert reported(pa.Table.from_batches(late)) == late_rows(SOURCES, BOUND)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -76,7 +76,7 @@ def test_no_timing_of_real_threads_changes_a_byte(seed: int, expected: pa.Table)
         finisher.join(60)
         late = pa.Table.from_batches(running.late(), running.late_schema())
     assert content(results) == content(expected)
-    assert told(late) == late_rows(SOURCES, BOUND)
+    assert reported(late) == late_rows(SOURCES, BOUND)
 
 
 def small(**options: Any) -> StreamJoin:
@@ -88,7 +88,7 @@ def rows(*times: Any, kind: pa.DataType | None = None) -> pa.Table:
     return pa.table({"id": pa.array(range(len(times)), pa.int64()), "ts": pa.array(times, kind or pa.int64())})
 
 
-def test_late_rows_that_nobody_reads_hold_up_nobody() -> None:
+def test_unread_late_rows_block_no_one() -> None:
     count = 200_000
     backwards = rows(count, *range(count))  # all but the first and the last are late
     with small(out_of_order=1).launch(LocalRuntime(edge_bytes=10_000), sources={"R": ["R"], "S": ["S"]}) as running:
@@ -117,7 +117,7 @@ def test_other_processes_read_late_rows_over_flight() -> None:
         assert list(running.results())
         with FlightClient(running.endpoint("late")) as reader:
             late = pa.Table.from_batches(reader.results("late"))
-    assert told(late) == {("R", "R"): [(2, 7, "out of order")]}
+    assert reported(late) == {("R", "R"): [(2, 7, "out of order")]}
 
 
 def test_collect_says_in_the_log_what_it_left_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -147,12 +147,12 @@ def test_event_times_keep_their_type_on_the_late_output() -> None:
 def test_each_stream_may_have_its_own_bound() -> None:
     join = small(out_of_order={"R": 5})
     _, late = join.collect_with_late({"R": rows(10, 5, 4), "S": rows(1, 2)})
-    assert told(late) == {("R", "R"): [(2, 4, "out of order")]}
+    assert reported(late) == {("R", "R"): [(2, 4, "out of order")]}
     with pytest.raises(OutOfOrderError, match="out_of_order="):
         join.collect({"R": rows(10, 5), "S": rows(2, 1)})
 
 
-def test_a_source_that_joins_too_late_is_told_and_one_that_was_opened_is_not() -> None:
+def test_a_source_that_joins_too_late_is_reported_and_one_that_was_opened_is_not() -> None:
     for opened in (True, False):
         with small().launch(sources={"R": ["R"], "S": ["S", *(["more"] if opened else [])]}) as running:
             running.send("R", rows(1, 5, 9))
@@ -163,11 +163,11 @@ def test_a_source_that_joins_too_late_is_told_and_one_that_was_opened_is_not() -
             running.finish()
             list(running.results())
             late = pa.Table.from_batches(running.late(), running.late_schema())
-        reasons = [(offset, reason) for each in told(late).values() for offset, _, reason in each]
+        reasons = [(offset, reason) for each in reported(late).values() for offset, _, reason in each]
         assert reasons == ([] if opened else [(0, "source joined too late")])
 
 
-def test_a_source_that_has_ended_holds_nobody_back() -> None:
+def test_a_source_that_has_ended_holds_no_other_back() -> None:
     with small(out_of_order=100).launch(sources={"R": ["R"], "S": ["S"]}) as running:
         running.send("R", rows(1, 5))
         running.send("S", rows(2, 8))

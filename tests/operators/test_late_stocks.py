@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from operators import StreamJoin, TimeWindow
-from tests.operators.intake.out_of_order import in_order, told
+from tests.operators.intake.out_of_order import in_order, reported
 from tests.realdata import stocks
 
 pytestmark = pytest.mark.realdata
@@ -47,7 +47,7 @@ def test_every_row_of_the_trace_is_accounted_for(rejected: int) -> None:
         out_of_order=BOUND,
     )
     results, late = join.collect_with_late({stream: table[stream] for stream, table in given.items()})
-    found = told(late)
+    found = reported(late)
     for stream, table in given.items():
         column = table[stream]["ts"]
         timed = np.flatnonzero(column.is_valid().to_numpy())

@@ -20,7 +20,7 @@ from operators import RunningJoin, StreamJoin, TimeWindow
 from spark_bridge import UnsupportedSessionError, feed, results_dataframe
 from spark_bridge.progress import FeedProgress
 from spark_bridge.staging_task import StagePartition
-from tests.operators.intake.out_of_order import in_order, late_rows, told
+from tests.operators.intake.out_of_order import in_order, late_rows, reported
 from tests.spark_bridge import faulty_tasks
 from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, readings
 from topology import (
@@ -148,7 +148,7 @@ def test_unsorted_partitions_are_put_in_order_and_what_is_late_comes_back_as_a_d
     }
     expected = late_rows(given, bound)
     assert sum(map(len, expected.values())) > 20
-    assert told(late) == {source: rows for source, rows in expected.items() if rows}
+    assert reported(late) == {source: rows for source, rows in expected.items() if rows}
     assert plain(got) == plain(join().collect(in_order(given, bound)))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from operators import CountWindow, RunningJoin, StreamJoin
-from tests.operators.intake.out_of_order import told
+from tests.operators.intake.out_of_order import reported
 from topology import FlightClient, Runtime
 
 Send = Callable[[RunningJoin, str, pa.Table], None]
@@ -42,7 +42,7 @@ def check_idle_course(runtime: Runtime, send: Send) -> None:
         running.finish()
         list(running.results())
         late = pa.Table.from_batches(running.late(), running.late_schema())
-    assert told(late) == {("S", "S"): [(1, 40, "source was idle")]}
+    assert reported(late) == {("S", "S"): [(1, 40, "source was idle")]}
 
 
 def wait_for_both(running: RunningJoin) -> None:

@@ -82,7 +82,7 @@ def late_rows(given: Sources, bound: Any) -> dict[tuple[str, str], list[tuple[in
     }
 
 
-def told(late: pa.Table) -> dict[tuple[str, str], list[tuple[int, Any, str]]]:
+def reported(late: pa.Table) -> dict[tuple[str, str], list[tuple[int, Any, str]]]:
     """The output `late` by stream and source, in its order."""
     found: dict[tuple[str, str], list[tuple[int, Any, str]]] = {}
     for row in late.to_pylist():

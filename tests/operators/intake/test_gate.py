@@ -80,7 +80,7 @@ def test_a_row_waits_for_every_open_source_and_no_longer() -> None:
     gate, out = GateTask({"R": "ts", "S": "ts"}, 100), Collected()
     out.take(gate.on_batch(Batch("default", table("R", "r", [1, 2, 5]), source="r"), ORIGINS["R"]))
     out.take(gate.on_idle())
-    assert out.rows == []  # nobody knows yet when S begins
+    assert out.rows == []  # it is still unknown when S begins
     out.take(gate.on_batch(Batch("default", table("S", "s", [2]), source="s"), ORIGINS["S"]))
     out.take(gate.on_idle())
     # s may still send more rows of time 2, but no earlier ones; r precedes s at equal times

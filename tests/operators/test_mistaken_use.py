@@ -1,4 +1,4 @@
-"""Hostile or mistaken use of the front door: a clear error of the right type, nothing changed, the join still works."""
+"""Hostile or mistaken use of a join: a clear error of the right type, nothing changed, the join still works."""
 
 from __future__ import annotations
 
