@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from indexes.kernels.cache_lock import locked
+
 _CONSTANTS = (bool, int, float, str, bytes, np.generic)
 
 
@@ -24,6 +26,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     dispatcher = njit(nogil=True, cache=True)(function)
     entry = dispatcher._cache._cache_file
     entry._source_stamp = (entry._source_stamp, source_stamp(function))
+    entry.save, entry.load = locked(entry._cache_path, entry.save), locked(entry._cache_path, entry.load)
     return dispatcher
 
 
