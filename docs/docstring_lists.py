@@ -10,7 +10,7 @@ from typing import Any
 
 import griffe
 
-ITEM = re.compile(r"(\w[\w, *]*):\s+(\S.*)")
+ITEM = re.compile(r"(\w+(?:, \w+)*):\s+(\S.*)")
 
 
 class DocstringLists(griffe.Extension):
