@@ -18,13 +18,11 @@ import time
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from operators import CountWindow, SPOJoin, StreamJoin
-from spark_bridge import SparkUnavailableError, feed, local_session, results_dataframe
-from topology import LocalRuntime, Runtime
+import interlace as il
 
 PARTITIONS = 6
 SAMPLE = 97
-"""Every so manieth reading is checked."""
+"""One reading in so many is checked."""
 
 
 def readings(spark: SparkSession, rows: int, centre: int) -> DataFrame:
@@ -37,20 +35,20 @@ def readings(spark: SparkSession, rows: int, centre: int) -> DataFrame:
     )
 
 
-def data_centre_join(window: CountWindow) -> StreamJoin:
+def data_centre_join(window: il.CountWindow) -> il.StreamJoin:
     """Describe the join; nothing runs yet."""
-    return StreamJoin(
+    return il.StreamJoin(
         left="R",
         right="S",
         on="R.power < S.power AND R.cool > S.cool",
         window=window,
         select=["R.id", "S.id", "R.power", "S.power", "R.cool", "S.cool"],
         event_time="ts",
-        using=SPOJoin(elements=4),
+        using=il.SPOJoin(elements=4),
     )
 
 
-def expected_in_sample(r: DataFrame, s: DataFrame, window: CountWindow) -> int:
+def expected_in_sample(r: DataFrame, s: DataFrame, window: il.CountWindow) -> int:
     """Count, by brute force in Spark, the matches that sampled readings of S must have found when they came.
 
     Reading `id` of S comes after readings 0 to `id` of R. The window has moved on by whole slides.
@@ -63,17 +61,17 @@ def expected_in_sample(r: DataFrame, s: DataFrame, window: CountWindow) -> int:
     return r.join(sql.broadcast(sampled), live & matching).count()
 
 
-def run(spark: SparkSession, runtime: Runtime, rows: int) -> None:
+def run(spark: SparkSession, runtime: il.Runtime, rows: int) -> None:
     """Feed the join, show its results, check a sample."""
     r, s = readings(spark, rows, 0), readings(spark, rows, 1)
-    window = CountWindow(max(10, rows // 5), slide=max(1, rows // 20))
+    window = il.CountWindow(max(10, rows // 5), slide=max(1, rows // 20))
     join = data_centre_join(window)
     print(f"starting SPO-Join with 4 PO-Join elements on {type(runtime).__name__}", flush=True)
     with join.launch(runtime) as running:
         started = time.perf_counter()
         for stream, df in (("R", r), ("S", s)):
-            feed(df, running, stream=stream, event_time="ts")  # shows its progress
-        results = results_dataframe(running, spark)
+            il.feed(df, running, stream=stream, event_time="ts")  # shows its progress
+        results = il.results_dataframe(running, spark)
         found = results.count()
         print(f"{found:,} matches, {time.perf_counter() - started:.1f} s after the first row was fed")
     results.show(5)
@@ -91,15 +89,13 @@ def main() -> None:
     parser.add_argument("--local", action="store_true", help="run the join in this process instead of on Ray")
     arguments = parser.parse_args()
 
-    runtime: Runtime = LocalRuntime()
+    runtime: il.Runtime = il.LocalRuntime()
     if not arguments.local:
-        from topology import RayRuntime
-
-        runtime = RayRuntime()
+        runtime = il.RayRuntime()
     print("starting Spark", flush=True)
     try:
-        spark = local_session("spark_join", master="local[2]")
-    except SparkUnavailableError as error:
+        spark = il.local_session("spark_join", master="local[2]")
+    except il.SparkUnavailableError as error:
         sys.exit(str(error))
     try:
         run(spark, runtime, arguments.rows)

@@ -7,7 +7,7 @@
     lines --shuffle--> split --fields(word)--> count --global--> results
 
 Lines are split by any task. All occurrences of one word go to the same counting task, because `fields_grouping` sends
-rows by a hash of the word: so each task may count its own words without asking anyone.
+rows by a hash of the word. So each task counts its own words independently.
 """
 
 from __future__ import annotations
@@ -21,21 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from topology import (
-    DEFAULT_STREAM,
-    Batch,
-    Bolt,
-    Emit,
-    Input,
-    LocalRuntime,
-    MapBatches,
-    Origin,
-    Runtime,
-    Task,
-    TaskContext,
-    Topology,
-    TopologyBuilder,
-)
+import interlace as il
 
 LINES = pa.schema([("line", pa.string())])
 WORDS = pa.schema([("word", pa.string())])
@@ -58,53 +44,53 @@ def split_words(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class CountWords(Bolt):
+class CountWords(il.Bolt):
     """The description: frozen and picklable, so that it can be sent to another process."""
 
     @property
     def outputs(self) -> dict[str, pa.Schema | None]:
-        """Declaring the schema lets the builder check the groupings of those who listen."""
-        return {DEFAULT_STREAM: COUNTS}
+        """With a declared schema the builder can check the groupings of subscribers."""
+        return {il.DEFAULT_STREAM: COUNTS}
 
-    def build(self, context: TaskContext) -> Task:
+    def build(self, context: il.TaskContext) -> il.Task:
         """Make the stateful part; called once in each task."""
         return CountWordsTask()
 
 
-class CountWordsTask(Task):
+class CountWordsTask(il.Task):
     """The state of one task: the counts of the words that the grouping sends here."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
-    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+    def on_batch(self, batch: il.Batch, origin: il.Origin) -> Iterable[il.Emit]:
         """Add a batch; `value_counts` leaves one addition per distinct word to Python."""
         for entry in batch.rows.column("word").value_counts().to_pylist():
             self._counts[entry["values"]] += entry["counts"]
         return ()
 
-    def on_end(self) -> Iterable[Emit]:
-        """Send the totals when all lines have been counted."""
+    def on_end(self) -> Iterable[il.Emit]:
+        """Emit the totals when all lines have been counted."""
         if self._counts:
             columns = [pa.array(self._counts.keys(), pa.string()), pa.array(self._counts.values(), pa.int64())]
-            yield Emit(Batch(DEFAULT_STREAM, pa.record_batch(columns, schema=COUNTS)))
+            yield il.Emit(il.Batch(il.DEFAULT_STREAM, pa.record_batch(columns, schema=COUNTS)))
 
     def metrics(self) -> dict[str, float]:
         """Shown by the handle's `metrics()` beside what the runtime counts."""
         return {"distinct words": len(self._counts)}
 
 
-def word_count(tasks: int = 2) -> Topology:
+def word_count(tasks: int = 2) -> il.Topology:
     """Describe the topology; nothing runs yet."""
-    builder = TopologyBuilder("word count")
-    builder.input("lines", Input(LINES))
-    builder.bolt("split", MapBatches(split_words, WORDS), parallelism=tasks).shuffle_grouping("lines")
+    builder = il.TopologyBuilder("word count")
+    builder.input("lines", il.Input(LINES))
+    builder.bolt("split", il.MapBatches(split_words, WORDS), parallelism=tasks).shuffle_grouping("lines")
     builder.bolt("count", CountWords(), parallelism=tasks).fields_grouping("split", "word")
     builder.sink().global_grouping("count")
     return builder.build()
 
 
-def count(topology: Topology, texts: dict[str, str], runtime: Runtime) -> Counter[str]:
+def count(topology: il.Topology, texts: dict[str, str], runtime: il.Runtime) -> Counter[str]:
     """Run the topology on some texts, by name, and return the count of every word."""
     with runtime.launch(topology) as running:
         for source, text in texts.items():
@@ -135,11 +121,9 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=10, help="how many words to print (default: 10)")
     arguments = parser.parse_args()
 
-    runtime: Runtime = LocalRuntime()
+    runtime: il.Runtime = il.LocalRuntime()
     if arguments.ray:
-        from topology import RayRuntime
-
-        runtime = RayRuntime()
+        runtime = il.RayRuntime()
     texts = {str(path): path.read_text(encoding="utf-8") for path in arguments.files} or {"built-in text": TEXT}
     topology = word_count(arguments.tasks)
     print(topology.plan(), end="\n\n")

@@ -58,12 +58,12 @@ def check_event_time(event_time: object, streams: tuple[str, ...]) -> None:
     if isinstance(event_time, Mapping):
         for stream, column in event_time.items():
             if stream not in streams:
-                raise JoinError(f"event_time names '{stream}', which is no stream of this join: {_listed(streams)}")
+                raise JoinError(f"event_time names '{stream}', which is not a stream of this join: {_listed(streams)}")
             if not isinstance(column, str) or not column:
                 raise JoinError(f"event_time of '{stream}' must be the name of a column, not {column!r}")
         missing = next((stream for stream in streams if stream not in event_time), None)
         if missing is not None and event_time:
-            raise JoinError(f"event_time says nothing of '{missing}': name a column for each of {_listed(streams)}")
+            raise JoinError(f"event_time has no column for '{missing}': name a column for each of {_listed(streams)}")
     elif event_time is not None and (not isinstance(event_time, str) or not event_time):
         raise JoinError(
             f"event_time must be the name of a column, or a mapping of stream to column, not {event_time!r}"
@@ -78,7 +78,7 @@ def check_launch(runtime: object, sources: object, streams: tuple[str, ...]) -> 
         raise JoinError(f"sources must map each stream to the names of its sources, not {sources!r}")
     for stream, names in (sources or {}).items():
         if stream not in streams:
-            raise JoinError(f"sources names '{stream}', which is no stream of this join: {_listed(streams)}")
+            raise JoinError(f"sources names '{stream}', which is not a stream of this join: {_listed(streams)}")
         if isinstance(names, str):
             raise JoinError(f"sources of '{stream}' must be a list of names such as ['{names}'], not {names!r}")
 

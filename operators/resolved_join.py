@@ -129,7 +129,7 @@ def _streams(join: StreamJoin) -> tuple[str, str]:
     for role in given:
         if role not in (join.left, join.right):
             roles = (join.left, join.right)
-            raise JoinError(f"streams names '{role}', which is no role of this join; its roles: {roles}")
+            raise JoinError(f"streams names '{role}', which is not a role of this join; its roles: {roles}")
     return given.get(join.left, join.left), given.get(join.right, join.right)
 
 
@@ -170,7 +170,7 @@ def _per_key(condition: Condition, roles: tuple[str, str]) -> Condition:
     if not condition.equal_columns(LEFT):
         left, right = roles
         raise JoinError(
-            f"a window per key needs an equality that says what the key is: add one to the condition, such as "
+            f"a window per key needs an equality that defines the key: add one to the condition, such as "
             f"{left}.key = {right}.key, outside of any OR"
         )
     (branch,) = condition.branches

@@ -38,7 +38,7 @@ class StreamCheck:
                 missing += self.selection.missing(side, schema)
                 if missing:
                     raise SchemaError(
-                        f"stream '{self.stream}': column '{missing[0]}' is missing, which the join needs; "
+                        f"stream '{self.stream}': column '{missing[0]}', which the join needs, is missing; "
                         f"columns: {', '.join(schema.names)}"
                     )
                 self._check_keys(side, schema)

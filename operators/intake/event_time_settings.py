@@ -36,7 +36,8 @@ def bounds_of(
     if isinstance(out_of_order, Mapping):
         for stream in out_of_order:
             if stream not in event_time:
-                raise JoinError(f"out_of_order names '{stream}', which is no stream of this join: {tuple(event_time)}")
+                streams = tuple(event_time)
+                raise JoinError(f"out_of_order names '{stream}', which is not a stream of this join: {streams}")
         wanted = dict(out_of_order)
     else:
         wanted = {stream: out_of_order for stream, column in event_time.items() if column is not None}

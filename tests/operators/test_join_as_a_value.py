@@ -156,7 +156,7 @@ def test_what_follows_from_an_argument_follows_from_the_one_that_replaced_it() -
 def test_wrong_arguments_are_refused_when_they_are_given() -> None:
     with pytest.raises(JoinError, match="step_rows"):
         replace(text_join(), step_rows=0)
-    with pytest.raises(JoinError, match="streams names 'R1', which is no role of this join"):
+    with pytest.raises(JoinError, match="streams names 'R1', which is not a role of this join"):
         replace(self_join(), streams={"R1": "trips"})
 
 

@@ -182,7 +182,7 @@ def test_a_source_that_has_ended_holds_no_other_back() -> None:
     [
         ({"out_of_order": -1}, "out_of_order of stream 'R' must not be negative: -1"),
         ({"out_of_order": "soon"}, "out_of_order of stream 'R': 'soon' is not a length of time"),
-        ({"out_of_order": {"T": 1}}, "out_of_order names 'T', which is no stream of this join"),
+        ({"out_of_order": {"T": 1}}, "out_of_order names 'T', which is not a stream of this join"),
         ({"out_of_order": 1, "event_time": None}, "needs event_time="),
         ({"out_of_order": {"S": 1}, "event_time": None}, "stream 'S' has no event_time="),
         ({"idle_after": 0}, "idle_after must be more than 0 seconds, not 0"),

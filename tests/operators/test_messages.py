@@ -98,7 +98,7 @@ def failing(one: pa.Array, other: pa.Array) -> pa.Array:
 SIDES = [
     ("join(left='')", "JoinError", "left must be the name of a stream, not ''"),
     ("join(right=5)", "JoinError", "right must be the name of a stream, not 5"),
-    ("join(streams={'T': 'trips'})", "JoinError", "streams names 'T', which is no role of this join; its roles: ('R', 'S')"),
+    ("join(streams={'T': 'trips'})", "JoinError", "streams names 'T', which is not a role of this join; its roles: ('R', 'S')"),
     ("join(streams='trips')", "JoinError", "streams must say which stream each role is, such as {'a': 'trips'}, not 'trips'"),
     ("StreamJoin('R', 'R', R.x < R.y, CountWindow(9))", "PredicateError", "`R.x`: there is no stream 'R' in this join; its sides are 'R1' and 'R2'"),
     ("StreamJoin('T', 'T', 'T.x < T.y', CountWindow(9))", "QueryError", "x does not say which row of the pair it belongs to: write x1 or x2"),
@@ -159,14 +159,14 @@ TYPES = [
     ("run(R.x < Decimal('0.5'))", "SchemaError", "a float cannot be compared with a decimal (R.x is double); write the number without Decimal(..), as a float"),
     ("run('R.price * 2 < R.x AND R.x < S.x')", "SchemaError", "cast price: table[\"price\"].cast(\"float64\"), or x, to stay exact: table[\"x\"].cast(pa.decimal128(3, 2))"),
     ("run('R.tags = S.tags')", "SchemaError", "column tags of type list<item: int64> cannot be compared: use a column of numbers, booleans, strings"),
-    ("run('R.no < S.x')", "SchemaError", "stream 'R': column 'no' is missing, which the join needs; columns: id, x, ts"),
+    ("run('R.no < S.x')", "SchemaError", "stream 'R': column 'no', which the join needs, is missing; columns: id, x, ts"),
 ]  # fmt: skip
 
 WINDOWS = [
     ("join(window=10)", "JoinError", "window must be a CountWindow, a TimeWindow or an UnboundedWindow, or a pair of them for left and right, not 10"),
     ("join(window=(CountWindow(1),))", "JoinError", "or a pair of them for left and right, not (CountWindow(1),)"),
     ("join(window=None)", "JoinError", "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds the difference of the event times, such as R.ts BETWEEN S.ts - INTERVAL '5' MINUTE AND S.ts"),
-    ("join(window=CountWindow(9, per_key=True))", "JoinError", "a window per key needs an equality that says what the key is: add one to the condition, such as R.key = S.key"),
+    ("join(window=CountWindow(9, per_key=True))", "JoinError", "a window per key needs an equality that defines the key: add one to the condition, such as R.key = S.key"),
     ("CountWindow(0)", "WindowError", "CountWindow: size must be a whole number of 1 or more, not 0"),
     ("CountWindow(9, slide=1.5)", "WindowError", "CountWindow: slide must be a whole number of 1 or more, not 1.5"),
     ("CountWindow(9, per_key='id')", "WindowError", "CountWindow: per_key must be True or False, not 'id'"),
@@ -195,16 +195,16 @@ KINDS_AND_SELECTIONS = [
     ("join(kind='count', select=[R.id.alias('matches')])", "JoinError", "select: 'matches' would appear twice in the results"),
     ("run(select=[(R.name + 1).alias('q')])", "SchemaError", "`R.name + 1`: a string + an integer has no meaning (R.name is string)"),
     ("run(select=[R.at + S.at])", "SchemaError", "times are subtracted from each other, not added; a length of time is added to a time"),
-    ("run(select=['R.no'])", "SchemaError", "stream 'R': column 'no' is missing, which the join needs; columns: id, x"),
+    ("run(select=['R.no'])", "SchemaError", "stream 'R': column 'no', which the join needs, is missing; columns: id, x"),
 ]  # fmt: skip
 
 SETTINGS = [
     ("join(event_time=5)", "JoinError", "event_time must be the name of a column, or a mapping of stream to column, not 5"),
-    ("join(event_time={'T': 'ts'})", "JoinError", "event_time names 'T', which is no stream of this join: 'R', 'S'"),
-    ("join(event_time={'R': 'ts'})", "JoinError", "event_time says nothing of 'S': name a column for each of 'R', 'S'"),
+    ("join(event_time={'T': 'ts'})", "JoinError", "event_time names 'T', which is not a stream of this join: 'R', 'S'"),
+    ("join(event_time={'R': 'ts'})", "JoinError", "event_time has no column for 'S': name a column for each of 'R', 'S'"),
     ("join(out_of_order=-1)", "JoinError", "out_of_order of stream 'R' must not be negative: -1"),
     ("join(out_of_order='5')", "JoinError", "out_of_order of stream 'R': '5' is not a length of time: write numbers with units"),
-    ("join(out_of_order={'T': '5 s'})", "JoinError", "out_of_order names 'T', which is no stream of this join"),
+    ("join(out_of_order={'T': '5 s'})", "JoinError", "out_of_order names 'T', which is not a stream of this join"),
     ("join(idle_after=-1)", "JoinError", "idle_after must be more than 0 seconds, not -1"),
     ("join(ordering='random')", "JoinError", "ordering must be 'strict', 'outer', 'none' or a whole number k of 1 or more, not 'random'"),
     ("join(step_rows=0)", "JoinError", "step_rows must be a whole number of 1 or more, not 0"),
@@ -242,8 +242,8 @@ ROWS = [
     ("join().collect({'R': TABLE, 'S': {5: TABLE}})", "JoinError", "stream 'S': a source needs a name, not 5"),
     ("join().launch('ray')", "JoinError", "runtime must be LocalRuntime(), RayRuntime() or another Runtime, not 'ray'"),
     ("join().launch(sources={'R': 'a'})", "JoinError", "sources of 'R' must be a list of names such as ['a'], not 'a'"),
-    ("join().launch(sources={'T': ['a']})", "JoinError", "sources names 'T', which is no stream of this join: 'R', 'S'"),
-    ("run(right=TABLE.drop_columns(['x']))", "SchemaError", "stream 'S': column 'x' is missing, which the join needs"),
+    ("join().launch(sources={'T': ['a']})", "JoinError", "sources names 'T', which is not a stream of this join: 'R', 'S'"),
+    ("run(right=TABLE.drop_columns(['x']))", "SchemaError", "stream 'S': column 'x', which the join needs, is missing"),
     ("run(right=TABLE.rename_columns(['#id', *TABLE.column_names[1:]]))", "SchemaError", "stream 'S': column '#id' must not start with '#': rename it"),
     ("run(event_time='no')", "SchemaError", "stream 'R': event-time column 'no' is missing; columns: id, x"),
     ("run(event_time='name')", "SchemaError", "event-time column 'name' is string; it must be a timestamp, a date, an integer or a float: cast it before sending"),
