@@ -1,12 +1,12 @@
 """Window indexes: pure computation on columns.
 
-In flow key columns of consecutive rows (`Keys`), and for probes one closed interval per dimension
-(`Interval`) with the positions each probe row may meet (`Live`). Out flow the positions met, in
-compressed rows (`Matches`), sorted runs, and snapshots of plain arrays. Nothing here knows of
-streams, time, processes or threads; the kernels release the GIL, and what is immutable may be probed
-by several threads at once.
+In: key columns of consecutive rows (`Keys`). To probe: one closed interval per dimension and probe row
+(`Interval`), and the positions that each probe row may meet (`Live`).
+Out: the positions met, as compressed rows (`Matches`); sorted runs; snapshots made of plain arrays.
+Imports NumPy, Numba and sortedcontainers, and no other package of ours.
 
-This package may import NumPy, Numba and sortedcontainers, and nothing of ours.
+Indexes know nothing of streams, time or processes. Kernels release the GIL, and several threads may probe an
+index at once while nothing inserts; `WindowIndex.concurrent_inserts` marks those that threads may also fill.
 """
 
 import lazy_loader

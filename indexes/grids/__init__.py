@@ -1,4 +1,5 @@
-"""grids: the grid for two bands.
+"""grids: a grid over two dimensions, for two bands.
 
-In: Keys and intervals of two dimensions. Out: Matches. Imports kernels, one_key.
+In: Keys and intervals of any number of dimensions; two are gridded, the others filter. Out: Matches. Imports
+kernels and one_key.
 """

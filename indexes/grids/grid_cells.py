@@ -139,7 +139,7 @@ def encode_probes(
     lows: np.ndarray,
     highs: np.ndarray,
     whole: np.ndarray,
-    live_first: np.ndarray,
+    live_start: np.ndarray,
     live_end: np.ndarray,
     corners: np.ndarray,
     asked: np.ndarray,
@@ -162,8 +162,8 @@ def encode_probes(
             other_low, other_least = low_code(lows[1, i], e, f, g, h)
             other_high, other_greatest = high_code(highs[1, i], e, f, g, h)
         corners[i] = ((other_low >> cells.second_shift) << cells.strip_bits) + (low >> cells.first_shift)
-        some = live_end[i] > live_first[i]
-        asked[i, 0] = (live_first[i] - cells.base) << 32 | low << 16 | other_low
+        some = live_end[i] > live_start[i]
+        asked[i, 0] = (live_start[i] - cells.base) << 32 | low << 16 | other_low
         asked[i, 1] = ((live_end[i] - 1 - cells.base) << 32 | high << 16 | other_high | GUARDS) * some
         asked[i, 2] = (DECIDED if least else low) << 16 | (DECIDED if other_least else other_low)
         asked[i, 3] = (DECIDED if greatest else high) << 16 | (DECIDED if other_greatest else other_high)

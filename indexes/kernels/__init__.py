@@ -1,5 +1,6 @@
-"""kernels: columns and the kernels that every index is made of; the interface of a window index,
-and the linear scan that the others are tested against.
+"""kernels: the columns that flow through an index, the kernels that indexes share, and their interface.
 
-In: Plain arrays. Out: Plain arrays. Imports nothing else of ours.
+`window_index` is the interface; `linear_scan` is the reference that every index is tested against.
+
+In: Arrays of keys, bounds and positions. Out: Arrays of matches, orders and bits. Imports no other room.
 """

@@ -1,9 +1,9 @@
-"""A bit array of three levels whose scan skips what is empty.
+"""A bit array of three levels, so that a scan skips empty words.
 
-Level 0 holds the bits. A bit of level 1 tells whether a word of level 0 has any bit, a bit of level 2
-whether a word of level 1 has any. All three lie in one array of 64-bit words, level 0 first, so that
-one allocation makes an empty array and one argument passes it on. With 100,000 bits there are 1,563
-words, above them 25, above them 1: the next set bit is found by looking at no more than five words.
+Level 0 holds the bits. Each bit of level 1 says whether a word of level 0 has any bit set, each bit of level 2
+whether a word of level 1 has any. All three levels lie in one array of 64-bit words, level 0 first, so an empty
+array takes one allocation and is passed as one argument. 100,000 bits need 1,563 words, 25 above them and 1 above
+those: finding the next set bit reads at most five words.
 
     bits 3, 70, 9000   level 0: word 0 = {3}, word 1 = {6}, word 140 = {40}
                        level 1: word 0 = {0, 1}, word 2 = {12}       (140 = 2 * 64 + 12)
@@ -11,7 +11,7 @@ words, above them 25, above them 1: the next set bit is found by looking at no m
     scan of [4, 9001)  word 0 holds nothing from bit 4 on; level 1 names word 1: 70; level 1's word 0
                        holds nothing beyond, level 2 names its word 2, which names word 140: 9000.
 
-SPO-Join (section 3.4) scans a plain bit array. Indices are unsigned because Numba otherwise adds the
+SPO-Join (section 3.4) scans a plain bit array. Indices are unsigned, because for signed ones Numba adds a
 test for Python's negative indices to every access.
 """
 
@@ -124,8 +124,8 @@ def next_word(words: np.ndarray, level1: np.uint64, level2: np.uint64, word: np.
 def unpack_word(bits: np.uint64, start: np.uint64, found: np.ndarray, count: np.uint64) -> np.uint64:
     """Write `start` + index of each set bit to `found` from `count` on; return the new count.
 
-    The first four are written whether they exist or not, so `found` needs `SLACK` entries to spare:
-    a loop that runs 0 to 4 times would be mispredicted once a word, at three times the cost.
+    Four are written even if fewer bits are set, so `found` needs `SLACK` spare entries: a loop that runs 0 to 4
+    times would be mispredicted once per word, at three times the cost.
     """
     after = count + count_bits(bits)
     for _ in range(4):
@@ -150,7 +150,7 @@ def scan_bits(
 ) -> np.uint64:
     """Write the set bits of [low, high), low < high, ascending to `found`; return how many.
 
-    `found` needs `SLACK` entries beyond what can be found.
+    `found` needs `SLACK` spare entries.
     Cost: O(words that are not empty + bits found).
     """
     count = ZERO

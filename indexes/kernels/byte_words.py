@@ -45,7 +45,7 @@ def _leading_words(data: np.ndarray, offsets: np.ndarray, words: np.ndarray) -> 
 
 @intrinsic
 def load_word(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
-    """The bytes array[index : index + 8], all of which exist, as a number with the first byte highest."""
+    """The bytes array[index : index + 8], which must exist, as a number with the first byte highest."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]
@@ -74,7 +74,7 @@ def order_of_bytes(a: np.ndarray, a_begin: int, a_size: int, b: np.ndarray, b_be
             return -1 if x < y else 1
         byte += 8
     if byte < common and common >= 8:
-        # What the last eight bytes share with the words before is equal, so they decide as the rest does.
+        # The last eight bytes overlap words that are equal, so comparing them compares the rest.
         x, y = load_word(a, a_begin + common - 8), load_word(b, b_begin + common - 8)
         if x != y:
             return -1 if x < y else 1

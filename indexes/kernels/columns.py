@@ -1,8 +1,8 @@
 """The columns that flow into and out of an index: keys, intervals, live ranges, matches.
 
-Arrays are made contiguous and read-only on the way in. They are shared between threads and between
-segments, so nothing may write to them; and Numba compiles a kernel anew for every combination of
-writable and read-only arguments, so one kind of array means one compilation.
+Arrays become contiguous and read-only on the way in, for two reasons. Threads and segments share them, so nothing
+may write to them. And Numba compiles a kernel again for every combination of writable and read-only arguments, so
+one kind of array means one compilation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EVERYWHERE = np.iinfo(np.int64).max
 
 
 def frozen(array: np.ndarray, dtype: type | np.dtype | None = None) -> np.ndarray:
-    """A contiguous read-only view of `array`; a copy only when layout or type ask for one."""
+    """A contiguous read-only view of `array`; a copy only if layout or type require one."""
     if not array.flags.writeable and array.flags.c_contiguous and (dtype is None or array.dtype == dtype):
         return array
     view = np.ascontiguousarray(array, dtype=dtype).view()
@@ -38,7 +38,7 @@ def _frozen_keys(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Keys:
-    """One dimension's key column of consecutive rows. A row that is not valid never matches."""
+    """One dimension's key column of consecutive rows. An invalid row never matches."""
 
     values: np.ndarray
     valid: np.ndarray | None = None
@@ -64,7 +64,7 @@ class Keys:
         return len(self.values)
 
     def mask(self) -> np.ndarray:
-        """The validity as an array in any case. Cost: O(n)."""
+        """Validity as an array, even if all keys are valid. Cost: O(n)."""
         return np.ones(len(self), np.bool_) if self.valid is None else self.valid
 
 
@@ -72,9 +72,9 @@ class Keys:
 class Interval:
     """One dimension's closed bounds [low, high] for a batch of probe rows, in the keys' own type.
 
-    low > high holds no key. Negated, the dimension matches every valid key outside the interval. A
-    probe row whose own value is null meets nothing: it has an empty interval or, negated, one that
-    holds every key. Bounds are never NaN.
+    An interval with low > high is empty. With `negated`, the dimension matches every valid key outside the
+    interval. A probe row whose own value is null must match nothing, so it has an empty interval or, if negated,
+    one that holds every key. Bounds are never NaN.
     """
 
     low: np.ndarray
@@ -89,7 +89,7 @@ class Interval:
 
     @cached_property
     def inner(self) -> tuple[Any, Any]:
-        """The greatest low and the least high bound of all probe rows, of which there is one. Cost: O(n), once."""
+        """The greatest low and the least high bound of at least one probe row. Cost: O(n), once."""
         return self.low.max(), self.high.min()
 
     def rows(self, part: slice) -> Interval:
@@ -102,7 +102,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Live:
-    """The positions [start, end) that each probe row may meet; start >= end: none."""
+    """The positions [start, end) that each probe row may meet; none if start >= end."""
 
     start: np.ndarray
     end: np.ndarray
@@ -115,7 +115,7 @@ class Live:
 
     @cached_property
     def extent(self) -> tuple[int, int, int, int]:
-        """Least and greatest `start`, least and greatest `end`; there is a probe row. Cost: O(n), once."""
+        """Least and greatest `start`, least and greatest `end` of at least one probe row. Cost: O(n), once."""
         return int(self.start.min()), int(self.start.max()), int(self.end.min()), int(self.end.max())
 
     @classmethod
@@ -145,9 +145,9 @@ class Matches:
 
     @classmethod
     def concat_by_row(cls, parts: Sequence[Matches]) -> Matches:
-        """Join the matches of the same probe rows: each row's, part after part in the given order.
+        """Concatenate the matches of the same probe rows: for each row, part after part in the given order.
 
-        Parts in position order that are ordered within give an ordered whole.
+        The result is ordered if every part is ordered and the parts follow each other by position.
         Cost: O(parts * probes + matches).
         """
         assert parts, "the number of probe rows is unknown without a part"
@@ -175,7 +175,7 @@ class Matches:
         return np.repeat(np.arange(len(self), dtype=np.int64), self.counts())
 
     def sorted_by_position(self) -> Matches:
-        """The same with positions ascending within each row. Cost: O(matches * log matches)."""
+        """The same matches with positions ascending within each row. Cost: O(matches * log matches)."""
         order = np.lexsort((self.positions, self.probe_rows()))
         return Matches(self.offsets, self.positions[order])
 

@@ -1,4 +1,4 @@
-"""How kernels are compiled: without the GIL, and cached on disk until a source they depend on changes."""
+"""Compile kernels: without the GIL, cached on disk until a source file they depend on changes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CONSTANTS = (bool, int, float, str, bytes, np.generic)
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` on first use; later processes load the cached machine code.
 
-    Numba reuses machine code as long as the file that holds the function is unchanged. But a kernel contains the
-    kernels that it calls and the constants that it reads, and those may live in other files: a corrected bit array
-    would still be scanned by the old code. So the cache entry is marked with `source_stamp` as well. Numba has no
-    public place for such a mark; a test watches this one.
+    Numba reuses machine code while the function's own file is unchanged. But a kernel also contains the kernels it
+    calls and the constants it reads, which may live in other files: after a fix in the bit array, its callers would
+    still run the old code. So `source_stamp` becomes part of the cache entry's key. Numba has no public hook for
+    this; a test watches the private one used here.
     """
     dispatcher = njit(nogil=True, cache=True)(function)
     entry = dispatcher._cache._cache_file
@@ -31,13 +31,13 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 _stamps: dict[str, str] = {}
-"""The stamp of each file whose kernels have been asked for."""
+"""The stamp of each file that has defined a kernel."""
 
 
 def source_stamp(function: Callable[..., Any]) -> str:
     """A digest of the function's file, of the constants it imports, and of the files of the kernels it imports.
 
-    Imports stand at the top of a file, so they are there when its first kernel is compiled. Cost: O(bytes of those
+    Imports stand at the top of a file, so they exist when its first kernel is decorated. Cost: O(bytes of those
     files), once per file and process.
     """
     filename = function.__code__.co_filename

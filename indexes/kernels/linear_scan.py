@@ -12,7 +12,7 @@ from indexes.kernels.window_index import WindowIndex
 
 
 def scan(columns: Sequence[Keys], first_position: int, intervals: Sequence[Interval], live: Live) -> Matches:
-    """All matches by definition, in order. Cost: O(probes * rows * dimensions), in time and space."""
+    """All matches, straight from the definition, in order. Cost: O(probes * rows * dimensions), in time and space."""
     rows = len(columns[0])
     positions = np.arange(first_position, first_position + rows, dtype=np.int64)
     met = (positions >= live.start[:, None]) & (positions < live.end[:, None])
@@ -29,7 +29,7 @@ def scan(columns: Sequence[Keys], first_position: int, intervals: Sequence[Inter
 
 
 class LinearScan(WindowIndex):
-    """All rows in arrival order. What the other indexes are compared with."""
+    """All rows in arrival order. Tests compare every other index with it."""
 
     def __init__(self, first_position: int = 0) -> None:
         self._first = first_position

@@ -1,4 +1,4 @@
-"""Floats as integers of the same order, so that an index knows one type of key only."""
+"""Floats as integers of the same order, so that indexes handle one type of key."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ GREATEST = np.iinfo(np.int64).max
 
 
 def ordered_integers(values: np.ndarray) -> np.ndarray:
-    """int64 as it is; float64 by its bits, which compare as the numbers do, -0.0 and 0.0 alike.
+    """int64 unchanged; float64 as integers that compare as the floats do, with -0.0 equal to 0.0.
 
-    A float's bits are a sign and a magnitude: negative ones become minus their magnitude. Neighbouring
-    floats become neighbouring integers, so "the next float above" is "+ 1". NaN has no place in the
-    order; rows that hold it are not valid and their integer is arbitrary. Cost: O(n), none for int64.
+    A float's bits are a sign and a magnitude; a negative float becomes minus its magnitude. Neighbouring floats
+    become neighbouring integers, so "the next float above" is "+ 1". NaN has no place in the order: rows that
+    hold it are invalid and their integer is arbitrary. Cost: O(n), nothing for int64.
 
             -inf      -1.0   -5e-324   -0.0   0.0   5e-324   1.0      inf      ascend as
         -2^63+2^52     ..      -1        0     0      1       ..   2^63-2^52
@@ -28,5 +28,5 @@ def ordered_integers(values: np.ndarray) -> np.ndarray:
 
 
 def ordered_floats(integers: np.ndarray) -> np.ndarray:
-    """The floats that `ordered_integers` made these of; 0.0 for either zero. Cost: O(n)."""
+    """The inverse of `ordered_integers`; either zero becomes 0.0. Cost: O(n)."""
     return np.where(integers < 0, LEAST - integers, integers).view(np.float64)

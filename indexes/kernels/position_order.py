@@ -1,4 +1,4 @@
-"""Bringing the positions that a probe row met into order, by marking them in a bitmap."""
+"""Sort the positions that each probe row met, by marking them in a bitmap."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from indexes.kernels.bit_array import trailing_zeros
 from indexes.kernels.compiled import kernel
 
 INSERTION = 32
-"""Matches of one probe row up to which sorting by insertion is the fastest."""
+"""Up to this many matches of one probe row, insertion sort is the fastest."""
 
 SPARSE = 1 << 16
-"""Positions for each match up to which marking is faster than sorting."""
+"""Up to this many positions per match, marking is faster than sorting."""
 
 ONE, SIX = np.uint64(1), np.uint64(6)
 
 
 @kernel
 def order_rows(positions: np.ndarray, offsets: np.ndarray) -> None:
-    """Sort each row's positions, of which no two are equal, in place.
+    """Sort each row's positions in place; they are distinct within a row.
 
-    A row of many matches marks them in a bitmap over all positions, and a second one marks the words of the first, so
-    that only those that hold something are read: about 5 ns for each match, where sorting takes 30 to 90.
+    A row with many matches marks them in a bitmap over all positions. A second bitmap marks the words of the first, so
+    that empty words are not read: about 5 ns per match, where sorting takes 30 to 90.
     """
     most = 0
     for row in range(offsets.size - 1):
@@ -59,7 +59,7 @@ def _insert(positions: np.ndarray, begin: int, end: int) -> None:
 def _mark(
     positions: np.ndarray, begin: int, end: int, least: int, marks: np.ndarray, words: np.ndarray
 ) -> None:
-    """Both bitmaps are empty before and after."""
+    """Sort by marking. Both bitmaps are empty before and after."""
     for i in range(begin, end):
         place = np.uint64(positions[np.uint64(i)] - least)
         word = place >> SIX

@@ -1,4 +1,4 @@
-"""The prefetch instruction, for kernels that know early which memory they will need."""
+"""The prefetch instruction, for kernels that know early which memory they will read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LINE = 8
-"""64-bit integers to a cache line."""
+"""64-bit integers per cache line."""
 
 
 @intrinsic
 def prefetch(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
-    """Begin to bring array[index] into the cache. The index may lie outside: nothing is read."""
+    """Start loading array[index] into the cache. The index may be out of range: nothing is read."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]

@@ -1,4 +1,4 @@
-"""The keys of dimensions that only filter, by position."""
+"""The keys of filtering dimensions, by position."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 class RowColumns:
     """A ring of the last rows' keys: position p sits at `p & mask`.
 
-    Room is a power of two and doubles when the rows from the first one still asked for to the last
-    do not fit; it halves when they would fit four times. A new array is made then, so a reader that
-    holds the old one goes on reading the same rows.
+    The room is a power of two. It doubles when the rows from the oldest still needed to the newest do not fit, and
+    shrinks when they would fit eight times. Resizing makes a new array, so a reader that holds the old one keeps
+    reading the same rows.
 
         room 4, rows 5 6 7 held:  [_, 5, 6, 7]     row 8 takes the place of row 4
     """
@@ -27,7 +27,7 @@ class RowColumns:
         return int(self.values.nbytes)
 
     def append(self, first: int, columns: list[np.ndarray], below: int) -> None:
-        """Rows at positions first, first + 1, ...; those from `below` on must stay. Cost: O(rows) amortised."""
+        """Add rows at positions first, first + 1, ...; rows from `below` on stay. Cost: O(rows) amortised."""
         rows = len(columns[0])
         held = first + rows - below
         room = self.mask + 1

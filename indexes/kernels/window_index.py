@@ -11,15 +11,18 @@ import numpy as np
 from indexes.kernels.columns import EVERYWHERE, Interval, Keys, Live, Matches
 
 COUNTED_AT_ONCE = 1 << 22
-"""Matches that counting by enumeration holds in memory."""
+"""Most matches that counting by enumeration holds in memory."""
 
 
 class WindowIndex(ABC):
-    """One side's window: rows come in by position, are asked for by intervals, and expire.
+    """One side's window: insert rows by position, probe them with intervals, expire the oldest.
 
-    The result of a probe is a function of the rows inserted and of the arguments alone. Not even
-    expiry changes it: a position below `expire`'s bound is simply never asked for again, so an index
-    may keep it as long as that is convenient; it is the live range that leaves it out.
+    The result of a probe depends only on the rows inserted and on the arguments. Expiry does not change it: after
+    `expire(below)` the caller's live ranges leave out positions < below, so an index may keep those rows as long as
+    that is convenient.
+
+    A new index defines `insert`, `probe_within`, `snapshot`, `restore` and `check_invariants`; everything else has a
+    safe default. `KeyIndex` and `SubwindowIndex` define most of it for indexes over one key.
     """
 
     concurrent_inserts: ClassVar[bool] = False
@@ -27,7 +30,7 @@ class WindowIndex(ABC):
 
     @abstractmethod
     def insert(self, keys: Sequence[Keys]) -> None:
-        """Add rows at the next positions; one key column per dimension, all of one length."""
+        """Add rows at the next positions: one key column per dimension, all of the same length."""
 
     def insert_at(self, first_position: int, keys: Sequence[Keys]) -> None:
         """Add rows at the positions from `first_position` on, which no other call uses.
@@ -42,22 +45,22 @@ class WindowIndex(ABC):
     ) -> Matches | None:
         """As `probe`, but None if there are more than `limit` matches.
 
-        The caller then splits the probe batch; one row's matches never exceed the rows held.
+        The caller then splits the probe batch; a single row never has more matches than there are rows.
         """
 
     @abstractmethod
     def snapshot(self) -> dict[str, np.ndarray]:
-        """Plain arrays from which `restore` makes an index that answers the same."""
+        """Plain arrays from which `restore` makes an index that gives the same answers."""
 
     @classmethod
     @abstractmethod
     def restore(cls, snapshot: Mapping[str, np.ndarray]) -> Self:
-        """The index of a snapshot."""
+        """Make an index from a snapshot."""
 
     def probe(self, intervals: Sequence[Interval], live: Live, *, ordered: bool = True) -> Matches:
-        """For each probe row the live positions whose keys satisfy every dimension's interval.
+        """For each probe row, the live positions whose keys satisfy every dimension's interval.
 
-        Ordered, positions ascend within each row; otherwise their order is left open.
+        Positions ascend within each row if `ordered`, otherwise they come in any order.
         """
         matches = self.probe_within(EVERYWHERE, intervals, live, ordered=ordered)
         assert matches is not None, "there is no limit to exceed"
@@ -66,7 +69,7 @@ class WindowIndex(ABC):
     def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
         """The number of matches of each probe row, int64.
 
-        Cost: as `probe`, in bounded memory; an index that counts without enumerating overrides it.
+        Cost: as `probe`, in bounded memory. An index that can count without enumerating overrides it.
         """
         rows = len(live)
         matches = self.probe_within(COUNTED_AT_ONCE if rows > 1 else EVERYWHERE, intervals, live, ordered=False)
@@ -76,8 +79,8 @@ class WindowIndex(ABC):
         parts = [slice(0, half), slice(half, rows)]
         return np.concatenate([self.count([one.rows(part) for one in intervals], live.rows(part)) for part in parts])
 
-    def expire(self, below: int) -> None:  # noqa: B027  (keeping everything is a right answer)
-        """Positions < `below` will never be asked for again."""
+    def expire(self, below: int) -> None:  # noqa: B027  (keeping everything is correct)
+        """Allow the index to drop positions < `below`: no later probe may meet them."""
 
     @property
     def nbytes(self) -> int:
@@ -86,4 +89,4 @@ class WindowIndex(ABC):
 
     @abstractmethod
     def check_invariants(self) -> None:
-        """Assert what must hold between any two calls. For tests: it may cost more than a probe."""
+        """Assert what must hold between any two calls. For tests; it may cost more than a probe."""

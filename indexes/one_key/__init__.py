@@ -1,4 +1,4 @@
-"""one_key: what indexes over one key share, and the ones that need no tree: hash and sorted lists.
+"""one_key: the base of all indexes over one key, and two that need no tree: a hash table and a sorted list.
 
-In: Keys and intervals of one dimension. Out: Matches. Imports kernels.
+In: Keys and intervals; one dimension is indexed, the others filter. Out: Matches. Imports kernels.
 """

@@ -1,4 +1,4 @@
-"""The keys of the rows held in the order of their arrival, to find expired ones again."""
+"""Keys in the order of arrival, to find expired rows in a structure ordered by key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ FEWEST = 16
 
 
 class ArrivalKeys:
-    """A ring in which the row at position p keeps its key at `p & mask`, if the row is held at all.
+    """A ring that keeps the key of the row at position p at `p & mask`, if the row is held.
 
-    A structure ordered by key removes a row by its key and position, but what expires is known by its
-    position only. Room is a power of two and doubles when the rows do not fit; it halves when they would
-    fit eight times.
+    A structure ordered by key needs key and position to remove a row, but expiry names positions only. The room is a
+    power of two. It doubles when the rows do not fit, and shrinks when they would fit eight times.
 
         put keys 20 30 30 at positions 6 5 7     room 4: [_, 30, 20, 30]
         take(5, 7) -> keys 20 30, positions 6 5
@@ -31,7 +30,7 @@ class ArrivalKeys:
         return int(self._keys.nbytes + self._held.nbytes)
 
     def put(self, keys: np.ndarray, positions: np.ndarray, below: int, end: int) -> None:
-        """Keep rows, all of them in [below, end), and so are those held before. Cost: O(rows) amortised."""
+        """Add rows; these and all held before lie in [below, end). Cost: O(rows) amortised."""
         room, span = len(self._keys), end - below
         if span > room or 8 * span < room > FEWEST:
             old_keys, old_held, old_room = self._keys, self._held, room
@@ -44,11 +43,11 @@ class ArrivalKeys:
         _put(self._keys, self._held, keys, positions)
 
     def take(self, first: int, below: int) -> tuple[np.ndarray, np.ndarray]:
-        """Remove the rows at [first, below): their keys and positions, ascending by both.
+        """Remove the rows at [first, below) and return their keys and positions, ascending by both.
 
-        Those before have been taken already. Cost: O(n) for each digit in which the keys differ.
+        Rows before `first` are gone already. Cost: O(n) for each digit in which the keys differ.
         """
-        # Rows that are not held make no room, so the ring may be shorter than what expires.
+        # Rows that were never held take no room, so the ring may be shorter than the range that expires.
         places = np.arange(first, min(below, first + len(self._keys))) & (len(self._keys) - 1)
         held = np.flatnonzero(self._held[places])
         keys, order = sorted_with_order(frozen(self._keys[places[held]]))

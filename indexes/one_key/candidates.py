@@ -1,9 +1,9 @@
 """From the candidates of one indexed dimension to matches: bands, filters, room, order.
 
-An index over one dimension is asked for bands of keys, closed ranges that belong to probe rows, and
-visits the positions of the rows whose key lies in them. What is common to all such indexes is here:
-how a probe batch becomes bands, what a candidate must pass besides (liveness, the other dimensions),
-how room for matches grows, and how they are brought into the order of the probe rows.
+An index over one key answers bands, closed ranges of keys that belong to probe rows: it visits the positions of all
+rows whose key lies in a band. This module holds the part that all such indexes share: how a probe batch becomes
+bands, how candidates are filtered (by live range and by the other dimensions), how room for matches grows, and how
+matches are brought into the order of the probe rows.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from indexes.kernels.position_order import order_rows
 from indexes.kernels.radix_sort import sorted_with_order
 
 KEPT_ROOM = 1 << 20
-"""Matches for which each thread keeps room between its calls."""
+"""Each thread keeps room for so many matches between calls."""
 
 _KEPT = threading.local()
 
 
 class Probe(NamedTuple):
-    """A probe batch as the kernels take it: bands in ascending order of `low`, and what filters.
+    """A probe batch in the form that kernels take: bands in ascending order of `low`, and the filters.
 
-    A probe row may have no band, one, or several that do not overlap.
+    A probe row has no band, one, or several that do not overlap.
     """
 
     row: np.ndarray  # the probe row of each band
-    low: np.ndarray  # the bands' keys, both ends included; never empty
+    low: np.ndarray  # each band's keys, both ends included; no band is empty
     high: np.ndarray
-    first: np.ndarray  # by probe row: the live positions [first, end)
+    start: np.ndarray  # by probe row: the live positions [start, end)
     end: np.ndarray
     mask: int  # the other dimensions' keys are at [dimension, position & mask]
     others: np.ndarray
@@ -45,19 +45,19 @@ class Probe(NamedTuple):
 
 
 Visit = Callable[[int, int, np.ndarray, np.ndarray, Probe], tuple[int, int, int]]
-"""`visit(band, used, positions, ends, probe)`: write what the bands from `band` on meet.
+"""`visit(band, used, positions, ends, probe)`: write the matches of the bands from `band` on.
 
-Each accepted position (`passes`) goes to `positions[used]`, `used` then being one more, and `ends[b]`
-becomes `used` after band b. Returns (number of bands, used, used) when all are done. When a band does
-not fit into `positions`, returns (that band, `used` before it, what it would have become); nothing of
-that band counts then, and the next call begins there with more room.
+Each position that passes the filters (`passes`) goes to `positions[used]`, and `used` grows by one; after band b,
+`ends[b]` becomes `used`. Returns (number of bands, used, used) when all bands are done. When a band does not fit
+into `positions`, returns (that band, `used` before it, `used` that it needs): discard the band's matches and call
+again from it with more room.
 """
 
 
 def bands_of(interval: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The bands of a dimension's interval, as (row, low, high) by ascending low. Cost: O(n log n).
 
-    Negated, everything below and everything above.
+    A negated interval gives two bands: everything below it and everything above.
     """
     low, high = ordered_integers(interval.low), ordered_integers(interval.high)
     rows = np.arange(len(interval))
@@ -79,8 +79,8 @@ def bands_of(interval: Interval) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @kernel
 def passes(probe: Probe, row: int, position: int) -> bool:
-    """Whether a candidate is live for the probe row and within its other dimensions."""
-    if position < probe.first[row] or position >= probe.end[row]:
+    """Whether a candidate is live for the probe row and lies in the intervals of the other dimensions."""
+    if position < probe.start[row] or position >= probe.end[row]:
         return False
     for d in range(probe.others.shape[0]):
         value = probe.others[d, position & probe.mask]
@@ -91,7 +91,7 @@ def passes(probe: Probe, row: int, position: int) -> bool:
 
 
 def collect(visits: Sequence[Visit], probe: Probe, probes: int, limit: int, ordered: bool) -> Matches | None:
-    """The matches of all visits together, None if more than `limit`.
+    """The matches of all visits together, or None if there are more than `limit`.
 
     Cost: the visits', O(bands + matches), and O(m log m) for each probe row's m matches if ordered.
     """
@@ -123,7 +123,7 @@ def collect(visits: Sequence[Visit], probe: Probe, probes: int, limit: int, orde
 
 
 def _room(size: int) -> np.ndarray:
-    """Room of at least `size`, kept by each thread: memory fresh from the system costs a fault per page."""
+    """Room of at least `size`. Each thread keeps its own, because fresh memory costs a page fault per page."""
     kept: np.ndarray | None = getattr(_KEPT, "positions", None)
     if kept is None or len(kept) < size:
         kept = np.empty(size, np.int64)
@@ -159,5 +159,5 @@ def _by_row(
 
 
 def live_of(live: Live, below: int) -> tuple[np.ndarray, np.ndarray]:
-    """The live ranges as the kernels take them, without what has expired. Cost: O(n)."""
+    """The live ranges in the form that kernels take, without expired positions. Cost: O(n)."""
     return (live.start if len(live) and live.extent[0] >= below else frozen(np.maximum(live.start, below))), live.end

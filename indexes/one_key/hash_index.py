@@ -15,40 +15,39 @@ from indexes.one_key.candidates import Probe, Visit, passes
 from indexes.one_key.key_index import KeyIndex, Parameter
 
 FEWEST = 16
-"""Rows for which there is always room."""
+"""There is always room for so many rows."""
 
 BLOCK = 1024
-"""Rows that expire together at least: one entry in the list of blocks stands for so many."""
+"""At least so many rows expire together: one element of the list of blocks stands for them."""
 
 GROUP = 32
 """Bands whose memory is fetched together."""
 
 AHEAD = 2
-"""Links of a chain that are followed early, to fetch what they lead to."""
+"""Links of a chain that are followed early, to prefetch their targets."""
 
 KEY, POSITION, BACK = 0, 1, 2
 """The columns of the log."""
 
 SAME_RUN = -2
-"""In place of a link back: the row belongs to the run of the row before it."""
+"""Instead of a link back: the row belongs to the same run as the row before it."""
 
 
 class Table(NamedTuple):
-    """The hash table as the kernels take it. Places count from 0 on forever and lie in the log modulo its length."""
+    """The hash table in the form that kernels take. Places count up from 0 and lie in the log modulo its length."""
 
     log: np.ndarray  # [place & mask, column]: key, position, and the place of an earlier run in the same bucket
-    heads: np.ndarray  # by bucket: the place of its latest run, -1 if there never was one
+    heads: np.ndarray  # by bucket: the place of its latest run, -1 if it never had one
 
 
 class HashIndex(KeyIndex):
-    """Rows in a log as they come, those of one bucket linked from the latest back to the oldest.
+    """A log of rows in order of arrival; the rows of a bucket are linked from the latest back to the oldest.
 
-    For equality alone, which PIM-Tree and PanJoin leave to others. A batch arrives sorted by key, so equal
-    keys of a batch are a run of neighbours in the log, and only runs are linked: one key with many rows
-    costs a link per batch, not per row, and is read along memory. A chain ends where it leads to before
-    the rows that are held: expiry only moves that mark, and nothing is ever unlinked. The log is a ring whose length is
-    a power of two, with a bucket for each of its rows; it is made anew when it is too short or
-    eight times too long. Rows expire in blocks of `BLOCK` rows or a batch.
+    For equality only, which PIM-Tree and PanJoin do not cover. A batch arrives sorted by key, so equal keys of a batch
+    are neighbours in the log. Such a run is linked once: a key with many rows costs one link per batch, not per row,
+    and is read sequentially. A chain ends where a link points before the oldest row held, so expiry only moves that
+    border and never unlinks. The log is a ring whose length is a power of two, with one bucket per row of room; it is
+    rebuilt when it is too short or eight times too long. Rows expire in blocks of `BLOCK` rows or one batch.
 
         rows 0.. with keys 7 5 7 | 5 7, both in bucket b
 
@@ -58,14 +57,14 @@ class HashIndex(KeyIndex):
         back        -     0     "     1     3          heads[b] = 4: 7 at 4, 5 at 3, 7 7 from 1 on, 5 at 0
 
     Cost: O(1) to insert a row, whatever the keys; O(1) for a band of one key, for each row in it, and for each other
-    run in the bucket; nothing to expire. A band of more than one key has no place here and is answered by reading every
-    row: O(n), to be right, not to be used. Memory: 32 bytes a row in a full ring, 64 in one that has just grown.
+    run in the bucket; nothing to expire. A band of more than one key reads every row, O(n): correct, not
+    meant for use. Memory: 32 bytes a row in a full ring, 64 in one that has just grown.
     """
 
     def __init__(self, dimensions: int = 1, *, key: int = 0, first_position: int = 0) -> None:
         super().__init__(dimensions, key=key, first_position=first_position)
         self._table = _make_table(FEWEST)
-        # Rows are held at the places [_first, _end); each block's last place and last position, plus one.
+        # Rows are at the places [_first, _end). A block is its last place and its last position, each plus one.
         self._first = 0
         self._end = 0
         self._blocks: deque[tuple[int, int]] = deque()
@@ -114,15 +113,15 @@ class HashIndex(KeyIndex):
     def check_invariants(self) -> None:
         super().check_invariants()
         log, heads = self._table
-        # Log and buckets are equally many, by a power of two, and have room for what is held.
+        # There are as many buckets as places in the log, a power of two, with room for all rows held.
         assert len(log) == len(heads) == 1 << (len(log) - 1).bit_length() >= self._end - self._first
         # Blocks ascend and cover the places held.
         places = [self._first, *(end for end, _ in self._blocks)]
         assert places == sorted(places)
         assert places[-1] == self._end
-        # A block begins with a run, so no run loses its beginning.
+        # A block begins with a run, so expiry never cuts a run.
         assert all(log[place & (len(log) - 1), BACK] != SAME_RUN for place in places[:-1])
-        # No position of a block is beyond what the block says.
+        # No position of a block lies beyond the block's last.
         keys, positions = self._entries()
         for (begin, _), (end, behind) in zip([(self._first, 0), *self._blocks], self._blocks, strict=False):
             assert (positions[begin - self._first : end - self._first] < behind).all()
@@ -149,9 +148,9 @@ def _make_table(room: int) -> Table:
 
 @kernel
 def _bucket(key: int, buckets: int) -> int:
-    """Twice fold the upper half of the bits into the lower and spread them by the golden ratio.
+    """Twice, fold the upper half of the bits into the lower half and multiply by the golden ratio.
 
-    Once is not enough: equally spaced keys would crowd in some of the buckets, for some of their numbers.
+    Once is not enough: for some numbers of buckets, equally spaced keys would crowd into a few of them.
     """
     half, spread = np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
     mixed = np.uint64(key)
@@ -206,9 +205,9 @@ def _visit_table(
     first: int,
     end: int,
 ) -> tuple[int, int, int]:
-    """What the bands meet among the rows at the places [first, end); see `candidates.Visit`.
+    """Visit the bands among the rows at the places [first, end); see `candidates.Visit`.
 
-    In groups: heads, then the first links of all chains, are on their way from memory before they are read.
+    In groups: the heads, then the first links of all chains, are prefetched before they are read.
     """
     log, heads = table.log, table.heads
     flat = log.reshape(log.size)
@@ -234,7 +233,7 @@ def _visit_table(
             place = heads[_bucket(low, heads.size)] if low == high else end - 1
             while place >= first:
                 key, back = log[place & mask, KEY], log[place & mask, BACK]
-                # A band of one key follows the chain and reads a run on; another one reads every row back to the first.
+                # A band of one key follows the chain and reads each run; a wider one reads every row back to the first.
                 stop = place + 1
                 if low == high:
                     while key == low and stop < end and log[stop & mask, BACK] == SAME_RUN:

@@ -1,4 +1,4 @@
-"""What all indexes over one dimension share: keys in, bands out to a structure, filters, snapshots."""
+"""The base of all indexes over one key: insertion, probing by bands, filters, snapshots."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Parameter = int | float | str | bool
 class KeyIndex(WindowIndex):
     """A window index over one dimension, `key`; the other dimensions filter what it finds.
 
-    The papers' trees and tables index one attribute. A subclass keeps 64-bit integers with the
-    positions of their rows, whatever the keys are (`ordered_integers`); rows that hold an invalid key
-    never match and are not kept. It adds sorted batches, visits bands, and drops what has expired when
-    that suits it.
+    The papers' trees and tables index one attribute. A subclass stores 64-bit integers, made from keys of any type
+    (`ordered_integers`), with the positions of their rows. Rows with an invalid key never match and are not stored.
+    A subclass adds sorted batches (`_add`), visits bands (`_visits`), lists its rows (`_entries`), and drops expired
+    rows when that suits it (`_drop`).
     """
 
     def __init__(self, dimensions: int = 1, *, key: int = 0, first_position: int = 0) -> None:
         check_whole_number(type(self).__name__, "dimensions", dimensions)
         if not 0 <= key < dimensions:
-            raise ValueError(f"{type(self).__name__}: key {key} is not one of the {dimensions} dimensions")
+            raise ValueError(f"{type(self).__name__}: key must be a dimension, 0 to {dimensions - 1}, not {key}")
         self.dimensions = dimensions
         self.key = key
         self.next_position = first_position
@@ -42,7 +42,7 @@ class KeyIndex(WindowIndex):
 
     @abstractmethod
     def parameters(self) -> dict[str, Parameter]:
-        """The arguments of the constructor beyond those of this class, for snapshots."""
+        """The constructor's arguments beyond those of this class, for snapshots."""
 
     @abstractmethod
     def _add(self, keys: np.ndarray, positions: np.ndarray) -> None:
@@ -50,17 +50,17 @@ class KeyIndex(WindowIndex):
 
     @abstractmethod
     def _visits(self, probe: Probe) -> Sequence[Visit]:
-        """How the parts of the structure visit the bands, of which there are some; each row is met by one part."""
+        """How each part of the structure visits the bands (at least one); every row is in exactly one part."""
 
     @abstractmethod
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Keys and positions of all rows held, in any order; expired ones may be among them."""
+        """Keys and positions of all rows held, in any order; expired rows may be among them."""
 
     def _drop(self, below: int) -> None:
-        """Positions < `below` will never be asked for again."""
+        """Drop positions < `below` if that suits the structure: no later probe may meet them."""
 
     def insert(self, keys: Sequence[Keys]) -> None:
-        """Cost: O(n log n) to sort the batch, and what the structure takes."""
+        """Cost: O(n log n) to sort the batch, plus the structure's own."""
         assert len(keys) == self.dimensions, "one key column per dimension"
         first = self.next_position
         self.next_position += len(keys[0])
@@ -75,7 +75,7 @@ class KeyIndex(WindowIndex):
     def probe_within(
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | None:
-        """Cost: what the structure takes to find the bands, O(candidates), O(m log m) to order a row's matches."""
+        """Cost: the structure's own to find the bands, O(candidates), O(m log m) to order a row's matches."""
         assert len(intervals) == self.dimensions, "one interval per dimension"
         probe = self._probe(intervals, live)
         if not len(probe.row):
@@ -122,15 +122,15 @@ class KeyIndex(WindowIndex):
 
     def check_invariants(self) -> None:
         keys, positions = self._entries()
-        # Each row is kept once, with a position that was given out.
+        # Each row is stored once, at a position that was assigned.
         assert len(keys) == len(positions) == len(np.unique(positions))
         assert not len(positions) or 0 <= positions.min() <= positions.max() < self.next_position
-        # What was not dropped yet fits into the ring of the other dimensions.
+        # All rows that have not expired fit into the ring of the other dimensions.
         assert self._rows is None or self.next_position - self._below <= self._rows.mask + 1
 
     def _probe(self, intervals: Sequence[Interval], live: Live) -> Probe:
-        first, end = live_of(live, self._below)
-        # Read once: a ring that another thread grows is replaced, not changed.
+        start, end = live_of(live, self._below)
+        # Read once: when another thread grows the ring, it replaces it.
         rows = self._rows.values if self._rows is not None else NO_ROWS
         others = [intervals[d] for d in self._others]
         low, high = NO_BOUNDS, NO_BOUNDS
@@ -139,7 +139,7 @@ class KeyIndex(WindowIndex):
             high = frozen(np.stack([ordered_integers(interval.high) for interval in others]))
         negated = frozen(np.array([interval.negated for interval in others], np.bool_))
         bands = bands_of(intervals[self.key])
-        return Probe(*bands, first, end, rows.shape[1] - 1, frozen(rows), low, high, negated)
+        return Probe(*bands, start, end, rows.shape[1] - 1, frozen(rows), low, high, negated)
 
 
 NO_ROWS = frozen(np.empty((0, 1), np.int64))

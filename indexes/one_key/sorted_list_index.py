@@ -14,18 +14,18 @@ from indexes.one_key.candidates import Probe, Visit, passes
 from indexes.one_key.key_index import KeyIndex, Parameter
 
 BITS = 64
-"""What a key is shifted by to make room for a position."""
+"""A key is shifted by so many bits to make room for a position."""
 
 AT_ONCE = 1 << 16
-"""Candidates that are made into an array together."""
+"""Candidates that are converted to an array at once."""
 
 
 class SortedListIndex(KeyIndex):
-    """A `sortedcontainers.SortedList` of integers, each of them a key and, below it, a position.
+    """A `sortedcontainers.SortedList` of integers, each a key in its upper bits and a position in its lower bits.
 
-    The ordered container that most Python programs would reach for: the approachable baseline, of no paper. It is
-    a list of short sorted lists; a batch is added by one `update`, a band is read by `irange`, and expired rows are
-    removed one by one, or, when they are many, by a new list of the others. All of this loops over Python objects,
+    The ordered container that most Python programs would use: an approachable baseline, from no paper. It is a list
+    of short sorted lists. A batch is added by one `update`, a band is read by `irange`, and expired rows are removed
+    one by one or, when there are many, by building a new list of the others. All of this loops over Python objects,
     which is what the library offers.
 
         rows 0.. with keys 30 10 20 10        10·1  10·3  20·2  30·0       (key · position)
@@ -50,7 +50,7 @@ class SortedListIndex(KeyIndex):
         """Bytes of the integers and of the lists that hold them. Cost: O(n / 1000)."""
         lists, maxes = self._pairs._lists, self._pairs._maxes
         held = sum(sys.getsizeof(part) for part in lists) + sys.getsizeof(lists) + sys.getsizeof(maxes)
-        # Integers differ in size by what their keys need; one in a thousand is a fair sample.
+        # Integers differ in size with their keys; one in a thousand is a fair sample.
         sampled = sum(sys.getsizeof(pair) for pair in maxes)
         integers = sampled * len(self._pairs) // max(len(maxes), 1)
         return integers + held + self._arrivals.nbytes + (self._rows.nbytes if self._rows else 0)
@@ -110,7 +110,7 @@ class SortedListIndex(KeyIndex):
 
 
 def _pairs(keys: np.ndarray, positions: np.ndarray) -> list[int]:
-    """Each key with its position below it, as one integer of the same order."""
+    """Each key and its position as one integer of the same order."""
     return [(key << BITS) + position for key, position in zip(keys.tolist(), positions.tolist(), strict=True)]
 
 
@@ -124,7 +124,7 @@ def _keep(
     candidates: np.ndarray,
     counted: np.ndarray,
 ) -> tuple[int, int, int]:
-    """Write those candidates of the bands from `band` on that pass; counted[i] of them are of the first i + 1 bands."""
+    """Write the candidates of the bands from `band` on that pass; the first i + 1 bands have counted[i] of them."""
     candidate = 0
     for i in range(counted.size):
         needed = used

@@ -1,4 +1,4 @@
-"""A window as a chain of subwindows: the newest grows, the oldest goes as a whole."""
+"""A window as a chain of subwindows: the newest grows, the oldest is dropped as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Subindex(ABC):
     def visit(
         self, band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe
     ) -> tuple[int, int, int]:
-        """Write what the bands meet; see `candidates.Visit`."""
+        """Write the matches of the bands; see `candidates.Visit`."""
 
     @abstractmethod
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -41,13 +41,13 @@ class Subindex(ABC):
 
 
 class SubwindowIndex(KeyIndex):
-    """The rows [i * subwindow, (i + 1) * subwindow) share a subindex, whatever became of their keys.
+    """Rows at positions [i * subwindow, (i + 1) * subwindow) share a subindex, even if some have invalid keys.
 
-    The chained index of PIM-Tree (section 2.2.2) and the subwindows of PanJoin (section III-A): only the
-    newest is inserted into, and once all rows of the oldest have expired it is let go. Until then its
-    expired rows are left out by the probes' live ranges.
+    This is the chained index of PIM-Tree (section 2.2.2) and PanJoin's subwindows (section III-A). Inserts go to the
+    newest subindex only. The oldest is dropped once all its rows have expired; until then the probes' live ranges
+    leave out the expired ones.
 
-        subwindow=4     rows 0 1 2 3 | 4 5 6 7 | 8 9     expire(5) lets the first go,
+        subwindow=4     rows 0 1 2 3 | 4 5 6 7 | 8 9     expire(5) drops the first subindex,
                                                          row 4 stays until expire(8)
     """
 
@@ -59,10 +59,10 @@ class SubwindowIndex(KeyIndex):
 
     @abstractmethod
     def _open(self, previous: Subindex | None) -> Subindex:
-        """An empty subindex; `previous` is the one before it, which may still be changed or already sealed."""
+        """Make an empty subindex; `previous` is the one before it, sealed or not."""
 
     def _seal(self, full: Subindex) -> Subindex:
-        """What a subindex is replaced by when a newer one is opened after it."""
+        """Replace a subindex when a newer one is opened after it."""
         return full
 
     @property
@@ -99,11 +99,11 @@ class SubwindowIndex(KeyIndex):
         del self._chain[:dead]
 
     def _visits(self, probe: Probe) -> Sequence[Visit]:
-        first, end = int(probe.first.min()), int(probe.end.max())
+        start, end = int(probe.start.min()), int(probe.end.max())
         return [
             subindex.visit
             for number, subindex in self._chain
-            if number * self.subwindow < end and (number + 1) * self.subwindow > first
+            if number * self.subwindow < end and (number + 1) * self.subwindow > start
         ]
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +119,7 @@ class SubwindowIndex(KeyIndex):
         assert numbers == sorted(set(numbers))
         for number, subindex in self._chain:
             _, positions = subindex.entries()
-            # Each holds its own rows only, and none is empty.
+            # Each holds only rows of its own subwindow, and none is empty.
             assert len(positions)
             assert (positions // self.subwindow == number).all()
             subindex.check_invariants()

@@ -1,4 +1,5 @@
-"""pan: PanJoin's structures of one subwindow: BI-Sort, RaP-Table, WiB+-Tree.
+"""pan: PanJoin's structures, each over a chain of subwindows: BI-Sort, RaP-Table, WiB+-Tree.
 
-In: Keys and intervals of one dimension. Out: Matches, and records of ranges. Imports kernels, one_key.
+In: Keys and intervals; one dimension is indexed, the others filter. Out: Matches; BI-Sort also gives ranges of
+ranks (`Records`). Imports kernels and one_key.
 """

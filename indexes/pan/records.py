@@ -65,14 +65,14 @@ def _count(
     rows: np.ndarray,
     negated: bool,
     base: int,
-    live_first: np.ndarray,
+    live_start: np.ndarray,
     live_end: np.ndarray,
     newest: int,
     total: np.ndarray,
 ) -> None:
     for i in range(row.size):
         probe = row[i]
-        first, last = live_first[probe], live_end[probe] - 1
+        first, last = live_start[probe], live_end[probe] - 1
         if first > newest or last < base or first > last:
             continue
         if first <= base and last >= newest:
@@ -96,7 +96,7 @@ def _expand(
     rows: np.ndarray,
     negated: bool,
     base: int,
-    live_first: np.ndarray,
+    live_start: np.ndarray,
     live_end: np.ndarray,
     cursor: np.ndarray,
     positions: np.ndarray,
@@ -108,7 +108,7 @@ def _expand(
             begin, stop = _part(part, start[i], end[i], negated, rows.size)
             for rank in range(begin, stop):
                 position = base + rows[rank]
-                if position >= live_first[probe] and position < live_end[probe]:
+                if position >= live_start[probe] and position < live_end[probe]:
                     positions[place] = position
                     place += 1
         cursor[probe] = place

@@ -1,4 +1,4 @@
-"""permutations: PO-Join: sorted runs, permutations between them, searches over both, trees for large answers.
+"""permutations: SPO-Join's blocks: sorted runs, permutations between them, searches over both, trees for large answers.
 
 In: Keys and intervals of several dimensions. Out: Matches and counts. Imports kernels.
 """

@@ -58,7 +58,7 @@ def short_search(
     partner_high: np.ndarray,
     greatest_low: float,
     least_high: float,
-    live_first: np.ndarray,
+    live_start: np.ndarray,
     live_end: np.ndarray,
     ordered: bool,
 ) -> int:
@@ -150,7 +150,7 @@ def short_search(
                         count = keep_between(
                             scratch,
                             count,
-                            min(max(live_first[i + k] - start, 0), fields[ROWS]),
+                            min(max(live_start[i + k] - start, 0), fields[ROWS]),
                             min(max(live_end[i + k] - start, 0), fields[ROWS]),
                         )
                     if ordered and count > np.uint64(1):

@@ -1,4 +1,4 @@
-"""trees: B+-trees and what is built of them: chained index, IM-Tree, PIM-Tree, leveled trees.
+"""trees: B+-trees and the indexes built from them: chained index, IM-Tree, PIM-Tree, leveled trees.
 
-In: Keys and intervals of one dimension. Out: Matches. Imports kernels and one_key.
+In: Keys and intervals; one dimension is indexed, the others filter. Out: Matches. Imports kernels and one_key.
 """

@@ -232,8 +232,8 @@ def visit_tree(
 ) -> tuple[int, int, int]:
     """`candidates.Visit` of a tree."""
     # Fields of a tuple are counted references: taking them once keeps the counting out of the loops.
-    keys, held, band_row, highs, live_first, live_end = (
-        tree.keys, tree.positions, probe.row, probe.high, probe.first, probe.end,
+    keys, held, band_row, highs, live_start, live_end = (
+        tree.keys, tree.positions, probe.row, probe.high, probe.start, probe.end,
     )  # fmt: skip
     alone = probe.others.shape[0] == 0
     bands = band_row.size
@@ -246,7 +246,7 @@ def visit_tree(
         for k in range(group):
             row = band_row[start + k]
             high = highs[start + k]
-            first, end = live_first[row], live_end[row]
+            first, end = live_start[row], live_end[row]
             before = used
             place = np.uint64(places[k])
             while place < rows and keys[place] <= high:

@@ -113,7 +113,7 @@ def _visit_of(record: RecordColumn, rows: ElementRows, subwindow: Subwindow) -> 
     def visit(
         band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe
     ) -> tuple[int, int, int]:
-        live = probe.first, probe.end
+        live = probe.start, probe.end
         result: tuple[int, int, int] = _expand(
             band, used, positions, ends, *live, start, end, inside, base, newest, negated
         )
