@@ -1,4 +1,4 @@
-"""PanJoin's BI-Sort: each subwindow sorted, behind an insertion buffer, under an index array."""
+"""PanJoin's BI-Sort: each subwindow is a sorted array with an insertion buffer and an index array."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from indexes.pan.rebounding_search import GROUP
 from indexes.pan.records import Records
 
 ROWS_PER_PARTITION = 64
-"""Of the main array, if the number of partitions is not given."""
+"""Rows of the main array per partition, unless `partitions` is given."""
 
 
 class BISort(SubwindowIndex):
     """Buffered Indexed Sort: PanJoin, sections III-D to III-F.
 
-    A subwindow is a sorted main array, an insertion buffer of at most `buffer` rows that is merged into
-    it when it is full, and an index array that samples the main array at the bounds of its `partitions`.
-    A batch of `buffer` rows or more is merged at once. A batch of probes goes through samples and
-    keys in ascending order, each search beginning where the one before it ended (`rebounding_search`).
+    A subwindow consists of a sorted main array, an insertion buffer of at most `buffer` rows that is merged into it
+    when full, and an index array that samples the main array at the bounds of its `partitions`. A batch of `buffer`
+    rows or more is merged at once. A probe batch searches samples and keys in ascending order, and each search begins
+    where the one before it ended (`rebounding_search`).
 
-    A band is a range of ranks, `<start, end>`, whatever number of rows it holds: `records` gives these
-    ranges, and `count` adds them up without enumerating. Equality is a band of one key, an inequality a
-    band with an open end, `!=` the label `negated` on a record.
+    A band is a range of ranks, `<start, end>`, however many rows it holds: `records` gives these ranges, and `count`
+    adds up their lengths without enumerating. Equality is a band of one key, an inequality a band with an open end,
+    and `!=` a record labelled `negated`.
 
     Cost: a merge moves up to the whole subwindow, O(n) for each buffer or batch; a probe takes O(log d)
     for a band d rows after the one before it, and O(1) for each row met.
 
-    Where we depart: the buffer is sorted as well. In the paper rows come one by one and the buffer is
-    scanned for each probe; here they come as sorted batches, merging one into a small array costs no
-    more than sorting it there, and a probe searches where it would have read `buffer` keys. So the buffer
-    can be larger than the paper's 1,024. It is merged away when its subwindow is full. Merging is in place,
-    so the main array is no larger than the subwindow. The samples are a fixed number of rows apart (see
-    `IndexedArray`, which also works an example). There are no threads and no mirror of the main array here.
+    Where we depart: the buffer is sorted as well. In the paper rows come one by one and each probe scans the buffer.
+    Here they come as sorted batches, so merging a batch into a small array costs no more than sorting it there, and a
+    probe searches instead of reading `buffer` keys. So the buffer can be larger than the paper's 1,024. It is merged
+    for good when its subwindow is full. Merging is in place, so the main array is no larger than the subwindow. The
+    samples are a fixed number of rows apart (see `IndexedArray`, which works an example). There are no threads and no
+    mirror of the main array here.
 
         subwindow=8, buffer=3       insert 50 20 40 10    main 10 20 40 50
                                     insert 30 45          main 10 20 40 50           buffer 30 45
@@ -62,7 +62,7 @@ class BISort(SubwindowIndex):
     ) -> None:
         super().__init__(subwindow, dimensions, key=key, first_position=first_position)
         if subwindow >= 2**31:
-            raise ValueError(f"BISort: a subwindow holds less than 2^31 rows, not {subwindow}; chain smaller ones")
+            raise ValueError(f"BISort: subwindow must be less than 2^31 rows, not {subwindow}; use a smaller one")
         check_whole_number("BISort", "buffer", buffer, least=0)
         check_whole_number("BISort", "partitions", partitions, optional=True)
         self.buffer = buffer
@@ -81,10 +81,10 @@ class BISort(SubwindowIndex):
         return full
 
     def records(self, interval: Interval) -> list[Records]:
-        """What an interval meets as ranges of ranks: records of each main array, oldest first, and of the buffer.
+        """The matches of an interval as ranges of ranks: records of each main array, oldest first, and of the buffer.
 
-        They include rows that have expired and hold until the next insert. Cost: O(probes * log n) for
-        each subwindow, whatever number of rows is met.
+        They include expired rows and are valid until the next insert. Cost: O(probes * log n) for each subwindow,
+        however many rows are met.
         """
         self._check_one_dimension()
         low, high = ordered_integers(interval.low), ordered_integers(interval.high)
@@ -92,14 +92,13 @@ class BISort(SubwindowIndex):
         return self._ranked(frozen(order), frozen(low[order]), frozen(high[order]), interval.negated)
 
     def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
-        """Cost: O(log n) for each probe row and subwindow, and O(matches) in those that are live for it in part.
+        """Cost: O(log n) for each probe row and subwindow, and O(matches) in subwindows that are partly live for it.
 
-        With further dimensions as `probe`.
+        With more than one dimension, as `probe`.
         """
         if self.dimensions > 1:
             return super().count(intervals, live)
-        first, end = live_of(live, self._below)
-        alive = Live(first, end)
+        alive = Live(*live_of(live, self._below))
         total = np.zeros(len(live), np.int64)
         for records in self.records(intervals[0]):
             total += records.live_counts(alive)
@@ -124,7 +123,7 @@ class BISort(SubwindowIndex):
 
 
 class SortedSubwindow(Subindex):
-    """Main array and insertion buffer of one subwindow; without a buffer once it is full."""
+    """Main array and insertion buffer of one subwindow; a full subwindow has no buffer."""
 
     def __init__(self, subwindow: int, buffer: int, partitions: int) -> None:
         self.subwindow = subwindow
@@ -134,7 +133,7 @@ class SortedSubwindow(Subindex):
 
     @property
     def parts(self) -> list[IndexedArray]:
-        """Those that hold rows."""
+        """The arrays that hold rows."""
         return [part for part in (self.main, self.buffer) if part is not None and part.size]
 
     @property
@@ -157,7 +156,7 @@ class SortedSubwindow(Subindex):
         buffer.merge(keys, rows)
 
     def merge_buffer(self) -> None:
-        """Empty the buffer into the main array. Cost: O(n)."""
+        """Merge the buffer into the main array. Cost: O(n)."""
         if self.buffer is not None and self.buffer.size:
             size = self.buffer.size
             self.main.merge(self.buffer.keys[:size], self.buffer.rows[:size])
@@ -183,7 +182,7 @@ class SortedSubwindow(Subindex):
 
 
 NOTHING = IndexedArray(0, 2).arrays
-"""The buffer of a subwindow that has none."""
+"""Stands for the buffer of a subwindow without one."""
 
 
 @kernel
@@ -202,7 +201,7 @@ def _rank(low: np.ndarray, high: np.ndarray, arrays: Arrays, start: np.ndarray, 
 
 @kernel
 def _write(rows: np.ndarray, base: int, start: int, end: int, positions: np.ndarray, used: int) -> int:
-    """Write the rows at ranks [start, end) as far as there is room; the new `used`."""
+    """Write the rows at ranks [start, end) as far as there is room. Returns the new `used`."""
     if end - start <= AHEAD and used + AHEAD <= positions.size:
         for i in range(AHEAD):
             positions[np.uint64(used + i)] = base + rows[np.uint64(start + i)]
@@ -223,11 +222,11 @@ def _candidates(
     main: Arrays,
     buffer: Arrays,
 ) -> tuple[int, int, int]:
-    """Write the rows in the bands from `band` on, up to the first that does not fit.
+    """Write the rows in the bands from `band` on, up to the first band that does not fit.
 
-    Returns (that band, used, what it would have become).
+    Returns (that band, used, `used` that it needs).
     """
-    # Fields of a tuple are counted references: taking them once keeps the counting out of the loop.
+    # Fields of a tuple are counted references: reading them once keeps the counting out of the loop.
     rows, buffer_rows, buffered, base = main.rows, buffer.rows, buffer.size, main.base
     start, end = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     buffer_start, buffer_end = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
@@ -253,7 +252,7 @@ def _candidates(
 def _passing(
     low: np.ndarray, high: np.ndarray, arrays: Arrays, positions: np.ndarray, used: int, probe: Probe, band: int
 ) -> int:
-    """Write the rows in one band that pass, as far as there is room, and count on; the new `used`."""
+    """Write the rows of one band that pass, as far as there is room, and count the rest. Returns the new `used`."""
     start, end = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     group_ranks(arrays, 0, low, high, band, 1, start, end)
     for rank in range(start[0], end[0]):
@@ -285,7 +284,7 @@ def _visit(
         used = keep_passing(probe, first, band, begin, positions, ends)
         if band == low.size:
             return band, used, used
-        # Not all candidates of this band fit, but those that pass may.
+        # The candidates of this band do not all fit, but those that pass may.
         before = used
         used = _passing(low, high, main, positions, used, probe, band)
         used = _passing(low, high, buffer, positions, used, probe, band)

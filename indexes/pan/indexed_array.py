@@ -1,4 +1,4 @@
-"""A sorted array that rows are merged into, with samples of it that are searched first."""
+"""A sorted array into which rows are merged, with samples that are searched first."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from indexes.kernels.prefetch import prefetch
 from indexes.pan.rebounding_search import GROUP, rebound, rebound_group
 
 AHEAD = 8
-"""Keys compared at once after a band's first one: most bands end among them."""
+"""Keys after a band's first that are compared at once: most bands end among them."""
 
 
 class Arrays(NamedTuple):
-    """What the kernels take: the first `size` of keys and rows count, and keys[::stride] of these are sampled."""
+    """The form that kernels take: the first `size` of keys and rows count, and keys[::stride] of these are sampled."""
 
     keys: np.ndarray
     rows: np.ndarray  # position - base
@@ -30,9 +30,9 @@ class Arrays(NamedTuple):
 class IndexedArray:
     """The main array and the index array of BI-Sort (PanJoin, section III-D), for up to `capacity` rows.
 
-    The samples are every `stride`-th key: they stay in the cache when the array does not, so a search
-    takes about one miss. The stride is fixed, where the paper divides the present size by a fixed number of
-    partitions: a short array then has few samples rather than narrow partitions.
+    The samples are every `stride`-th key. They stay in the cache when the array does not, so a search costs about one
+    cache miss. The stride is fixed, where the paper divides the current size by a fixed number of partitions: here a
+    short array has few samples rather than narrow partitions.
 
         stride=3   keys    10 12 12 | 15 17 20 | 21        12 <= key <= 16: of the samples only 10 is below 12,
                    rows     4  0  6 |  1  5  2 |  3        so the search goes on in ranks 1 and 2 and finds 1;
@@ -44,7 +44,7 @@ class IndexedArray:
         self.stride = stride
         self.size = 0
         self.base = 0
-        # What follows the last key is GREATEST, so that searches and looking ahead need not ask for the end.
+        # GREATEST follows the last key, so that searches and looking ahead need no check for the end.
         self.keys = np.empty(capacity + stride + AHEAD, np.int64)
         self.rows = np.empty(capacity + AHEAD, np.int32)
         self.samples = np.empty(-(-capacity // stride), np.int64)
@@ -60,7 +60,7 @@ class IndexedArray:
 
     def merge(self, keys: np.ndarray, rows: np.ndarray) -> None:
         """Merge rows in, keys ascending. Cost: O(rows held and new), from the least new key on."""
-        assert self.size + len(keys) <= self.capacity, "the array is allocated for all rows of its subwindow"
+        assert self.size + len(keys) <= self.capacity, "the array has room for all rows of its subwindow"
         merge_into(self.keys, self.rows, self.samples, self.stride, self.size, frozen(keys), frozen(rows))
         self.size += len(keys)
 
@@ -74,7 +74,7 @@ class IndexedArray:
         assert (keys[1:] >= keys[:-1]).all()
         # Samples are every stride-th key.
         assert (self.samples[: -(-self.size // self.stride)] == keys[:: self.stride]).all()
-        # It never outgrows what was allocated.
+        # It never outgrows its capacity.
         assert self.size <= self.capacity
         # The greatest key follows the last one, as far as a search may look.
         assert not self.size or (self.keys[self.size : self.size + self.stride + AHEAD] == GREATEST).all()
@@ -119,8 +119,8 @@ def group_ranks(
 ) -> int:
     """The ranks [start[k], end[k]) of the closed bands band + k, k < group <= GROUP, which ascend by low.
 
-    The samples are searched from number `begin` on, the parts between two samples then all at once.
-    Returns the number from which the next group may search.
+    It searches the samples from number `begin` on, then the parts between two samples all at once.
+    Returns the number of the sample from which the next group may search.
     """
     keys, rows, stride, size = arrays.keys, arrays.rows, arrays.stride, arrays.size
     if size == 0:

@@ -1,4 +1,4 @@
-"""The inner nodes of a B+-tree whose leaves are kept elsewhere."""
+"""The inner nodes of a B+-tree whose leaves are stored elsewhere."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from indexes.kernels.compiled import kernel
 from indexes.kernels.ordered_integers import GREATEST, LEAST
 
 DEEPEST = 64
-"""Levels that a path has room for; a node has two children at least, so there are fewer."""
+"""Most levels of a path; every node has at least two children, so there are fewer."""
 
 ROOT, HEIGHT, NODES = 0, 1, 2
-"""Where in `state` the root, the number of levels above the leaves and the number of nodes are."""
+"""The fields of `state`: the root, the number of levels above the leaves, and the number of nodes."""
 
 
 class Directory(NamedTuple):
-    """What the kernels take. Node n has size[n] separators at n * fanout and one more child at n * (fanout + 1).
+    """The form that kernels take. Node n has size[n] separators at n * fanout and one more child at n * (fanout + 1).
 
-    Child i holds the keys in [separator i - 1, separator i). Of level 1 the children are leaves.
+    Child i holds the keys in [separator i - 1, separator i). The children of level 1 are leaves.
     """
 
     separators: np.ndarray
@@ -33,8 +33,8 @@ class Directory(NamedTuple):
 class LeafDirectory:
     """From a key to the leaf that holds it: inner nodes with up to `fanout` children, in flat arrays.
 
-    Nodes have room for one child too many, which is there only until they are split in two. All but the
-    root have half of `fanout` children or more, which bounds their number by that of the leaves.
+    Nodes have room for one child too many, which exists only until they are split in two. All nodes except the root
+    have at least half of `fanout` children, which bounds the number of nodes by the number of leaves.
 
         fanout=4      separators 40                leaf 0 holds keys below 10, leaf 3 those in [20, 40),
                      10 20      60                 leaf 2 those from 60 on
@@ -64,7 +64,7 @@ class LeafDirectory:
         self.size[: len(kept.size)] = kept.size
 
     def _allocate(self, leaves: int) -> None:
-        # Each level has at most as many nodes as the one below it divided by half the fanout, but for the root.
+        # Except the root, each level has at most as many nodes as the one below it divided by half the fanout.
         nodes = leaves // (self.fanout // 2 - 1) + 2
         self.separators = np.empty(nodes * self.fanout, np.int64)
         self.children = np.empty(nodes * (self.fanout + 1), np.int32)
@@ -94,7 +94,7 @@ class LeafDirectory:
                 continue
             seen.append(node)
             size = int(self.size[node])
-            # No node is too full, and none but the root less than half full.
+            # No node is too full, and only the root may be less than half full.
             assert (1 if node == self.state[ROOT] else self.fanout // 2 - 1) <= size <= self.fanout - 1
             # Separators ascend, without duplicates.
             separators = self.separators[node * self.fanout :][:size]
@@ -102,7 +102,7 @@ class LeafDirectory:
             nodes += [(int(child), level - 1) for child in self.children[node * (self.fanout + 1) :][: size + 1]]
         # Each node is in the tree once.
         assert sorted(seen) == list(range(int(self.state[NODES])))
-        # Nor are there duplicates anywhere: every leaf has a range of keys of its own.
+        # There are no duplicates across nodes either: every leaf has its own range of keys.
         assert all(low <= high for _, low, high in self.leaves())
 
 
@@ -117,11 +117,11 @@ def leaf_of(
     path: np.ndarray,
     bounds: np.ndarray,
 ) -> int:
-    """The leaf of a key not less than the one of the last call; `path` and `bounds` are kept between calls.
+    """The leaf of a key that is not less than the last call's; the caller keeps `path` and `bounds` between calls.
 
-    path[l] is the node on level l, the root's being 0 and the leaf's `height`, and bounds[l] the greatest key that
-    belongs to it. The search goes up only as far as the key lies beyond a node's bound. Before the first
-    call path[0] is the root, bounds[0] GREATEST and the other bounds LEAST.
+    path[l] is the node on level l, from 0 for the root to `height` for the leaf, and bounds[l] is the greatest key
+    that belongs to it. The search goes up only while the key lies beyond a node's bound. Before the first call,
+    path[0] is the root, bounds[0] is GREATEST and the other bounds are LEAST.
     """
     level = height
     while level > 0 and (key > bounds[level] or bounds[level] == LEAST):
@@ -141,7 +141,7 @@ def leaf_of(
 
 @kernel
 def add_leaf(directory: Directory, separator: int, leaf: int) -> None:
-    """Make `leaf` hold the keys from `separator` on of the leaf that held them. Cost: O(fanout) on each level."""
+    """Let `leaf` take over the keys from `separator` on from the leaf that had them. Cost: O(fanout) per level."""
     separators, children, size, state = directory.separators, directory.children, directory.size, directory.state
     fanout = directory.fanout
     path = np.empty(DEEPEST, np.int64)
@@ -161,7 +161,7 @@ def add_leaf(directory: Directory, separator: int, leaf: int) -> None:
         _put(separators, children, size, fanout, node, slot, separator, child)
         if size[node] < fanout:
             return
-        # fanout + 1 children: the left node keeps half of them, the separator between the halves goes up.
+        # Of the fanout + 1 children the left node keeps half; the separator between the halves goes up.
         another = state[NODES]
         state[NODES] += 1
         left = (fanout + 1) // 2

@@ -1,4 +1,4 @@
-"""PanJoin's storage for partitions of unknown size: arrays of one width, linked where one is not enough."""
+"""PanJoin's storage for partitions of unknown size: arrays of equal width, linked where one is not enough."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from indexes.kernels.prefetch import prefetch
 from indexes.one_key.candidates import Probe, passes
 
 BLOCK = 64
-"""Rows that are compared together; only where one of them is met are they looked at one by one."""
+"""Rows that are compared together; they are inspected one by one only if at least one matches."""
 
 LINE = 8
-"""Keys in a cache line."""
+"""Keys per cache line."""
 
 AHEAD = 4
-"""Lines of a chain that are fetched ahead."""
+"""Cache lines of a chain that are prefetched."""
 
 NONE = -1
 
 
 class Table(NamedTuple):
-    """What the kernels take. Entry e has keys[e * width + i] and rows[e * width + i] for i < fill[e]."""
+    """The form that kernels take. Entry e has keys[e * width + i] and rows[e * width + i] for i < fill[e]."""
 
     keys: np.ndarray
     rows: np.ndarray  # position - base
@@ -34,27 +34,27 @@ class Table(NamedTuple):
     counts: np.ndarray  # its rows,
     lowest: np.ndarray  # its least and
     highest: np.ndarray  # greatest key
-    pointer: np.ndarray  # [first entry never used, first of those given back or NONE, number of those]
+    pointer: np.ndarray  # [first entry never used, first entry given back or NONE, number of those]
     width: int
 
 
 class LinkedListAdaptiveTable:
     """Linked List Adaptive Table (LLAT): PanJoin, section III-B2.
 
-    Each entry is an array of `width` rows. A partition has an entry of its own; where that is full, it is
-    linked to the first unused one, which the global pointer names. A chain is known by its first
-    entry. Rows are in the order of their arrival, and none is taken out of a chain.
+    Each entry is an array of `width` rows. A partition has its own entry; when that is full, it is linked to the first
+    unused one, which the global pointer names. A chain is identified by its first entry. Rows are in the order of
+    arrival, and none is ever removed from a chain.
 
     With P partitions of a subwindow of N rows and width = ceil(N / P * sigma), sigma >= 1, P entries beyond the
-    partitions' own are always enough. One is linked only when a row comes to a full chain, and each entry is
-    linked from one full entry, so with R of them in use there are R full entries. Hence R * width <= N rows,
-    and R <= N / width <= P / sigma <= P: never more than 2P in all. That N is no multiple of P makes the
-    width larger only, and a batch is a sequence of rows.
+    partitions' own always suffice. An entry is linked only when a row comes to a full chain, and each is linked from
+    one full entry, so with R of them in use there are R full entries. Hence R * width <= N rows, and
+    R <= N / width <= P / sigma <= P: never more than 2P in all. If N is no multiple of P, the width only gets larger,
+    and a batch is just a sequence of rows.
 
-    Where we depart: the last entry of each chain is kept, so that appending does not walk the chain;
-    there is no tail pointer, as subwindows expire as a whole; the histograms of RaP-Table, number of rows, least
-    and greatest key, are kept with the chains. An entry may be given
-    back (the leaves of `WiBPlusTree` are split), and the table may `grow` for whom 2P is no bound.
+    Where we depart: the table remembers the last entry of each chain, so that appending does not walk the chain. There
+    is no tail pointer, because subwindows expire as a whole. The histograms of RaP-Table (number of rows, least and
+    greatest key) are kept with the chains. An entry may be given back, when a leaf of `WiBPlusTree` is split, and the
+    table may `grow` for users that 2P does not bound.
 
         width=2, P=2, N=4     append 7 1 5 to chain 0, 9 to chain 1
         entry       0     1     2     3
@@ -98,7 +98,7 @@ class LinkedListAdaptiveTable:
         return sum(array.nbytes for array in self.table[:-1])
 
     def clear(self, chains: int) -> None:
-        """No rows, and the first `chains` entries in use. Cost: O(entries)."""
+        """Drop all rows and make the first `chains` entries empty chains. Cost: O(entries)."""
         self.pointer[:] = chains, NONE, 0
         self._clear(0)
 
@@ -132,12 +132,12 @@ class LinkedListAdaptiveTable:
         return self.keys[:size][held], self.rows[:size][held]
 
     def check_chains(self, chains: list[int]) -> None:
-        """Assert what must hold of the chains, which are all there are."""
+        """Assert what must hold of the chains; `chains` must be all of them."""
         seen: list[int] = []
         for first in chains:
             entries = self.chain(first)
             seen += entries
-            # All entries of a chain but the last are full, and the last of a linked one is not empty.
+            # All entries of a chain except the last are full, and a linked last one is not empty.
             assert (self.fill[entries[:-1]] == self.width).all()
             assert len(entries) == 1 or 0 < self.fill[entries[-1]] <= self.width
             assert self.last[first] == entries[-1]
@@ -149,7 +149,7 @@ class LinkedListAdaptiveTable:
         while free != NONE:
             seen.append(free)
             free = int(self.following[free])
-        # Each entry before the global pointer is in one chain, or was given back; and there are no more than allocated.
+        # Each entry before the global pointer is in one chain or was given back; none is beyond the allocation.
         assert sorted(seen) == list(range(self.used))
         assert self.used <= self.entries
 
@@ -174,7 +174,7 @@ class LinkedListAdaptiveTable:
 
 @kernel
 def take_entry(table: Table) -> int:
-    """An entry of no chain, empty."""
+    """Take an empty entry that belongs to no chain."""
     entry = table.pointer[1]
     if entry != NONE:
         table.pointer[1] = table.following[entry]
@@ -188,13 +188,13 @@ def take_entry(table: Table) -> int:
 
 @kernel
 def entries_left(table: Table) -> int:
-    """How often `take_entry` may be called."""
+    """How many more times `take_entry` may be called."""
     return table.fill.size - table.pointer[0] + table.pointer[2]
 
 
 @kernel
 def empty_entry(table: Table, entry: int) -> None:
-    """Make the entry a chain of its own without rows."""
+    """Make the entry a chain without rows."""
     table.following[entry] = NONE
     table.fill[entry] = 0
     table.last[entry] = entry
@@ -205,7 +205,7 @@ def empty_entry(table: Table, entry: int) -> None:
 
 @kernel
 def give_back(table: Table, entry: int) -> None:
-    """Let `take_entry` have the entry again."""
+    """Return the entry, so that `take_entry` may reuse it."""
     table.fill[entry] = 0
     table.following[entry] = table.pointer[1]
     table.pointer[1] = entry
@@ -214,7 +214,7 @@ def give_back(table: Table, entry: int) -> None:
 
 @kernel
 def append(table: Table, first: int, keys: np.ndarray, positions: np.ndarray, base: int, begin: int, end: int) -> None:
-    """Append the rows [begin, end), of which there are some, keys ascending, to the chain."""
+    """Append the rows [begin, end), at least one, in ascending order of keys, to the chain."""
     width = table.width
     table.lowest[first] = min(table.lowest[first], keys[begin])
     table.highest[first] = max(table.highest[first], keys[end - 1])
@@ -239,7 +239,7 @@ def append(table: Table, first: int, keys: np.ndarray, positions: np.ndarray, ba
 
 @kernel
 def prefetch_chain(keys: np.ndarray, width: int, first: int) -> None:
-    """Begin to bring the first lines of a chain into the cache; that they are read on is for the hardware to see."""
+    """Prefetch the first cache lines of a chain; the hardware notices the sequential read and fetches the rest."""
     for line in range(AHEAD):
         prefetch(keys, first * width + line * LINE)
 
@@ -258,9 +258,9 @@ def met_in_chain(
     positions: np.ndarray,
     used: int,
 ) -> int:
-    """Write the positions of those of the chain's `count` rows with low <= key <= high; the new `used`.
+    """Write the positions of the chain's `count` rows with low <= key <= high. Returns the new `used`.
 
-    There is room for all rows. The counting loop becomes vectors, the writing one has no branch.
+    There must be room for all rows. The counting loop is vectorised; the writing loop has no branch.
     """
     entry = int(first)
     while True:
@@ -294,7 +294,7 @@ def copied_chain(
     positions: np.ndarray,
     used: int,
 ) -> int:
-    """As `met_in_chain`, all rows of the chain."""
+    """As `met_in_chain`, for all rows of the chain."""
     entry = int(first)
     while True:
         place = entry * width
@@ -320,7 +320,7 @@ def passing_in_chain(
     probe: Probe,
     row: int,
 ) -> int:
-    """As `met_in_chain`, those that pass, writing as far as there is room and counting on."""
+    """As `met_in_chain`, for rows that pass the filters; it writes as far as there is room and counts the rest."""
     entry = int(first)
     while entry != NONE:
         place = entry * table.width

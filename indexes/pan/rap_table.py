@@ -1,4 +1,4 @@
-"""PanJoin's RaP-Table: each subwindow range-partitioned by splitters learnt from the one before it."""
+"""PanJoin's RaP-Table: each subwindow is range-partitioned by splitters learned from the one before it."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ from indexes.pan.rebounding_search import GROUP, rebound
 from indexes.pan.splitters import adjusted, quantiles
 
 ROWS_PER_PARTITION = 64
-"""If the number of partitions is not given."""
+"""Rows per partition, unless `partitions` is given."""
 
 
 class RaPTable(SubwindowIndex):
     """Range Partition Table: PanJoin, sections III-B, III-E and III-F.
 
-    A subwindow has `partitions` ranges of keys, bounded by splitters that are searched in ascending order of the
-    batch (`rebounding_search`). The rows of a partition are unsorted, in a chain of
-    `LinkedListAdaptiveTable` with entries `sigma` times as wide as an even share. Rows, least and greatest
-    key of each partition are counted along; when the next subwindow begins, its splitters are computed from
-    these (`splitters.adjusted`), so that partitions come out even although keys are not.
+    A subwindow has `partitions` ranges of keys, bounded by splitters; a batch searches these in ascending order
+    (`rebounding_search`). The rows of a partition are unsorted, in a chain of a `LinkedListAdaptiveTable` whose entries
+    are `sigma` times as wide as an even share. Each partition keeps its number of rows and its least and greatest key.
+    When the next subwindow begins, its splitters are computed from these (`splitters.adjusted`), so that partitions
+    come out even although keys are not evenly distributed.
 
     Cost: O(log d) to find a partition d after the one before, O(1) to insert, O(N / P) to scan the
     partitions at the ends of a band, O(1) for each row met in those between. Memory: 2 * sigma * N rows.
 
-    It relies on one subwindow being distributed like the one before. Keys that only ever increase all go to
-    the last partition, and probes then scan it whole: use `WiBPlusTree` or `BISort` for those.
+    It relies on a subwindow being distributed like the one before. Keys that only ever increase all go to the last
+    partition, and probes then scan all of it: use `WiBPlusTree` or `BISort` for those.
 
-    Where we depart: the paper's first subwindow spreads its splitters over the 32-bit integers, which says
-    nothing of 64-bit integers or of floats. Ours takes them from its own rows, evenly, whenever these have doubled
-    (O(1) more for each row). A subwindow with fewer rows than partitions teaches nothing; the
-    splitters are kept then.
+    Where we depart: the paper's first subwindow spreads its splitters over the 32-bit integers, which does not help
+    with 64-bit integers or floats. Ours takes them from its own rows, evenly, whenever these have doubled (O(1) more
+    for each row). A subwindow with fewer rows than partitions teaches nothing, so the splitters stay.
 
         partitions=3, splitters 10 20      insert 12 7 31 10 25 18
         (.., 10]  7 10    (10, 20]  12 18    (20, ..)  31 25
@@ -66,10 +65,10 @@ class RaPTable(SubwindowIndex):
     ) -> None:
         super().__init__(subwindow, dimensions, key=key, first_position=first_position)
         if subwindow >= 2**31:
-            raise ValueError(f"RaPTable: a subwindow holds less than 2^31 rows, not {subwindow}; chain smaller ones")
+            raise ValueError(f"RaPTable: subwindow must be less than 2^31 rows, not {subwindow}; use a smaller one")
         check_whole_number("RaPTable", "partitions", partitions, optional=True)
         if not 1.0 <= sigma < math.inf:
-            raise ValueError(f"RaPTable: sigma is 1 or more, 1.10 to 1.25 are usual, not {sigma}")
+            raise ValueError(f"RaPTable: sigma must be 1 or more (1.10 to 1.25 are usual), not {sigma}")
         self.partitions = max(1, subwindow // ROWS_PER_PARTITION) if partitions is None else partitions
         self.sigma = sigma
 
@@ -103,7 +102,7 @@ class PartitionedSubwindow(Subindex):
         return self.splitters.nbytes + self.storage.nbytes
 
     def next_splitters(self) -> np.ndarray:
-        """Those for the subwindow after this one. Cost: O(P log P)."""
+        """The splitters for the subwindow after this one. Cost: O(P log P)."""
         if self.rows < self.partitions:
             return self.splitters
         own = slice(0, self.partitions)
@@ -119,7 +118,7 @@ class PartitionedSubwindow(Subindex):
         _add(frozen(self.splitters), self.storage.table, keys, positions, self.base)
 
     def _learn(self, keys: np.ndarray, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Take out all rows and choose splitters for them and the new ones together, which are returned."""
+        """Remove all rows, choose splitters for them and the new rows together, and return all these rows."""
         held_keys, held_positions = self.entries()
         keys, positions = np.concatenate([held_keys, keys]), np.concatenate([held_positions, positions])
         order = np.argsort(keys, kind="stable")
@@ -141,11 +140,11 @@ class PartitionedSubwindow(Subindex):
         return keys, rows + np.int64(self.base)
 
     def check_invariants(self) -> None:
-        # Splitters ascend; equal ones have empty partitions between them.
+        # Splitters ascend; between equal ones partitions are empty.
         assert (self.splitters[1:] >= self.splitters[:-1]).all()
         for partition in range(self.partitions):
             keys, _ = self.storage.contents(partition)
-            # Each key is above the splitter before its partition and not above the one after it.
+            # Each key is above the splitter before its partition, and not above the one after it.
             assert partition == 0 or (keys > self.splitters[partition - 1]).all()
             assert partition == self.partitions - 1 or (keys <= self.splitters[partition]).all()
         # There are never more than 2P entries, and chains are well formed.
@@ -183,8 +182,8 @@ def _candidates(
     table: Table,
     base: int,
 ) -> tuple[int, int]:
-    """Write the rows in the bands from `band` on, up to the first whose partitions may not fit; (that band, used)."""
-    # Fields of a tuple are counted references: taking them once keeps the counting out of the loop.
+    """Write the rows in the bands from `band` on, up to one whose partitions may not fit. Returns (that band, used)."""
+    # Fields of a tuple are counted references: reading them once keeps the counting out of the loop.
     keys, rows, following, count, width = table.keys, table.rows, table.following, table.counts, table.width
     room = positions.size
     partitions = np.empty(GROUP, np.int64)

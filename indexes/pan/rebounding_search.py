@@ -1,16 +1,15 @@
-"""Searching ascending targets in a sorted array, each from where the one before it ended.
+"""Search ascending targets in a sorted array, each from where the one before it ended.
 
-The rebounding binary search of PanJoin (section III-E): forward in doubling steps until a key is
-reached that is not below the target, then backward in halving ones. A target that lies d keys ahead
-takes O(log d) comparisons, however large the array is.
+The rebounding binary search of PanJoin (section III-E): forward in doubling strides to a key that is not below the
+target, then backward in halving strides. A target d keys ahead takes O(log d) comparisons, however large the array.
 
     keys    2 3 5 8 9 12 15 17 20 21       target 17, known not to lie before rank 1
-    forward   3 -> 5 -> 9 -> 17            steps 1, 2, 4: 17 is not below the target
+    forward   3 -> 5 -> 9 -> 17            strides 1, 2, 4: 17 is not below the target
     back              12 -> 15             half of 4, half of 2: rank 7
 
-Each such search waits for the one before it and mispredicts where it turns. So a whole group goes
-together where there are many targets: the forward phase is that of the group's last target alone, the
-others lie before it, and the backward phase then advances all of the group in step without a branch.
+Each such search waits for the one before it and mispredicts where it turns. So where there are many targets, a whole
+group is searched together. The forward phase follows only the group's last target, because the others lie before it.
+The backward phase then advances the whole group in lockstep, without a branch.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 from indexes.kernels.compiled import kernel
 
 GROUP = 16
-"""Targets that go together: enough to hide the latency of one another's memory accesses."""
+"""Targets that are searched together: enough to hide each other's memory latency."""
 
 
 @kernel
@@ -55,7 +54,7 @@ def rebound_group(
 ) -> None:
     """found[k] = as `rebound`, not closed, for targets[start + k] and k < group; targets ascend, 1 <= group <= GROUP.
 
-    All of `found` is written: what lies beyond the group repeats its last target.
+    All of `found` is written: elements beyond the group repeat its last target.
     """
     sought = np.empty(GROUP, np.int64)
     for k in range(GROUP):

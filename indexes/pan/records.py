@@ -1,4 +1,4 @@
-"""Results of a probe as ranges of ranks in a sorted array, not enumerated yet."""
+"""Results of a probe as ranges of ranks in a sorted array, not yet enumerated."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from indexes.kernels.compiled import kernel
 class Records:
     """The `<start, end>` records of PanJoin (section III-D): row[i] met the ranks [start[i], end[i]) of an array.
 
-    Or, negated, all other ranks: the label of `!=`. A probe row has one record or several, with no rank
-    in common. The rows at the ranks are at positions base + rows[rank], none beyond `newest`; of these,
-    liveness leaves out what the probe may not meet. They are the array's own and hold until rows are added.
+    If `negated`, it met all other ranks: the label of `!=`. A probe row has one or more records, with no rank in
+    common. Rank r stands for position base + rows[r]; no position lies beyond `newest`. Live ranges then leave out
+    positions that the probe row may not meet. Records refer to the array itself and are valid until rows are added.
 
         rows 4 0 6 1 5 2 3, base 70      record [1, 4)           positions 70 76 71
                                          record [1, 4) negated   positions 74 75 72 73
@@ -39,7 +39,7 @@ class Records:
         return len(self.rows) - within if self.negated else within
 
     def live_counts(self, live: Live) -> np.ndarray:
-        """The live rows of each probe row. Cost: O(records), and O(rows) of those that are partly live."""
+        """The number of live rows of each probe row. Cost: O(records), and O(rows) of records that are partly live."""
         total = np.zeros(len(live), np.int64)
         _count(*self._arguments(live), self.newest, total)
         return total
@@ -72,10 +72,10 @@ def _count(
 ) -> None:
     for i in range(row.size):
         probe = row[i]
-        first, last = live_start[probe], live_end[probe] - 1
-        if first > newest or last < base or first > last:
+        start, last = live_start[probe], live_end[probe] - 1
+        if start > newest or last < base or start > last:
             continue
-        if first <= base and last >= newest:
+        if start <= base and last >= newest:
             within = end[i] - start[i]
             total[probe] += rows.size - within if negated else within
             continue
@@ -84,7 +84,7 @@ def _count(
             begin, stop = _part(part, start[i], end[i], negated, rows.size)
             for rank in range(begin, stop):
                 position = base + rows[rank]
-                found += (position >= first) & (position <= last)
+                found += (position >= start) & (position <= last)
         total[probe] += found
 
 
@@ -116,7 +116,7 @@ def _expand(
 
 @kernel
 def _part(part: int, start: int, end: int, negated: bool, size: int) -> tuple[int, int]:
-    """The ranks of a record as two ranges, the first of which is empty unless it is negated."""
+    """The ranks of a record as two ranges; the first is empty unless the record is negated."""
     if part == 0:
         return 0, start if negated else 0
     return (end, size) if negated else (start, end)

@@ -1,4 +1,4 @@
-"""PanJoin's WiB+-Tree: a B+-tree whose leaves are wide and not sorted."""
+"""PanJoin's WiB+-Tree: a B+-tree with wide, unsorted leaves."""
 
 from __future__ import annotations
 
@@ -33,22 +33,21 @@ from indexes.pan.rebounding_search import GROUP
 class WiBPlusTree(SubwindowIndex):
     """Wide B+-Tree: PanJoin, sections III-C, III-E and III-F.
 
-    A leaf holds up to `leaf_width` rows in the order of their arrival, and is sorted only when it is to be split.
-    All rows of one key are in one leaf, which may hold more than its width then, so no separator of the
-    inner nodes comes twice. Leaves are chains of a `LinkedListAdaptiveTable`, one entry unless they
-    exceed their width; inner nodes, a `LeafDirectory`, are small and stay in the cache. A batch is
-    taken in ascending order, each search beginning with the path of the one before.
+    A leaf holds up to `leaf_width` rows in the order of arrival and is sorted only when it splits. All rows of one key
+    are in one leaf, which may then exceed its width, so no separator of the inner nodes occurs twice. Leaves are
+    chains of a `LinkedListAdaptiveTable`, of one entry unless they exceed their width. The inner nodes, a
+    `LeafDirectory`, are small and stay in the cache. A batch is processed in ascending order, and each search begins
+    with the path of the one before.
 
     Cost: O(log d) to find a leaf d after the one before, O(1) to insert and O(log W) amortised to sort
     W = `leaf_width` rows at splits; a probe scans the W rows of the leaves at the ends of a band, and takes O(1) for
-    each row met between them. It does not rely on how keys are distributed, nor on their staying so.
+    each row met between them. Nothing depends on the distribution of keys or on its staying the same.
 
-    Where we depart: a batch that brings many rows to a leaf splits it into as many as needed, after one sort.
-    A leaf of which one key has more than half the rows is split before and after that key, so that its
-    rows get a leaf that no other key can come to: otherwise each new neighbour of a frequent key would
-    sort its leaf again. Leaves are linked from left to right and know their greatest possible key, so
-    that a band goes along them. Where keys come in an order that leaves more than two entries for each `leaf_width`
-    rows, the table grows.
+    Where we depart: a batch that brings many rows to a leaf splits it into as many leaves as needed, after one sort. If
+    one key has more than half the rows of a leaf, the leaf is split before and after that key, so that the key gets a
+    leaf of its own; otherwise each new neighbour of a frequent key would sort its leaf again. Leaves are linked from
+    left to right and know their greatest possible key, so that a band follows them. The table grows if keys come in an
+    order that leaves more than two entries for each `leaf_width` rows.
 
         leaf_width=4      insert 5 9 2 7       one leaf:  5 9 2 7
                           insert 4             sorted and split at 5:  2 4 | 5 7 9
@@ -67,7 +66,7 @@ class WiBPlusTree(SubwindowIndex):
     ) -> None:
         super().__init__(subwindow, dimensions, key=key, first_position=first_position)
         if subwindow >= 2**31:
-            raise ValueError(f"WiBPlusTree: a subwindow holds less than 2^31 rows, not {subwindow}; chain smaller ones")
+            raise ValueError(f"WiBPlusTree: subwindow must be less than 2^31 rows, not {subwindow}; use a smaller one")
         check_whole_number("WiBPlusTree", "leaf_width", leaf_width, least=2)
         check_whole_number("WiBPlusTree", "fanout", fanout, least=4)
         self.leaf_width = leaf_width
@@ -81,7 +80,7 @@ class WiBPlusTree(SubwindowIndex):
 
 
 class WideLeaves(Subindex):
-    """The tree of one subwindow. A leaf is known by the first entry of its chain."""
+    """The tree of one subwindow. A leaf is identified by the first entry of its chain."""
 
     def __init__(self, subwindow: int, leaf_width: int, fanout: int) -> None:
         self.subwindow = subwindow
@@ -133,11 +132,11 @@ class WideLeaves(Subindex):
         leaves = list(self.inner.leaves())
         for leaf, low, high in leaves:
             keys, _ = self.storage.contents(leaf)
-            # Keys are within the range of their leaf, so all rows of a key are in one leaf.
+            # Keys lie in the range of their leaf, so all rows of a key are in one leaf.
             assert ((keys >= low) & (keys <= high)).all()
-            # A leaf exceeds its width with one key only.
+            # Only a leaf of one key exceeds its width.
             assert len(keys) <= self.storage.width or len(np.unique(keys)) == 1
-            # Leaves know the greatest key that may come to them.
+            # Leaves know their greatest possible key.
             assert self.upper[leaf] == high
         # Leaves are linked from left to right.
         firsts = [leaf for leaf, _, _ in leaves]
@@ -157,7 +156,7 @@ def _add(
     upper: np.ndarray,
     right: np.ndarray,
 ) -> tuple[int, int]:
-    """Add the rows from `begin` on; (the row reached, entries missing to go on)."""
+    """Add the rows from `begin` on. Returns (the row reached, entries missing to go on)."""
     separators, children, size, state = directory.separators, directory.children, directory.size, directory.state
     count, lowest, highest = table.counts, table.lowest, table.highest
     path, bounds = np.empty(DEEPEST, np.int64), np.empty(DEEPEST, np.int64)
@@ -198,10 +197,10 @@ def _entries(rows: int, width: int) -> int:
 
 @kernel
 def _cuts(keys: np.ndarray, width: int, begins: np.ndarray, separators: np.ndarray) -> int:
-    """Where to cut ascending keys into leaves, and from which key on each leaf is responsible; their number.
+    """Cut ascending keys into leaves: where each begins, and its separator. Returns the number of leaves.
 
-    Halves, and halves of these, until a part fits or has one key. A part is cut between different keys, as near to
-    its middle as possible, so that both have a quarter of it at least; or around a key that has more than half.
+    It halves parts until each fits or has one key. A part is cut between different keys, as near to its middle as
+    possible, so that both sides have at least a quarter of it; or around a key that has more than half.
     """
     stack = np.empty((4 * DEEPEST, 3), np.int64)
     stack[0] = 0, keys.size, LEAST
@@ -222,7 +221,7 @@ def _cuts(keys: np.ndarray, width: int, begins: np.ndarray, separators: np.ndarr
         while last < end and keys[last] == key:
             last += 1
         frequent = 2 * (last - first) > end - begin
-        # The rightmost part goes first onto the stack: leaves come from left to right.
+        # The rightmost part goes onto the stack first, so leaves come from left to right.
         if frequent:
             if last < end:
                 stack[depth] = last, end, key + 1
@@ -255,7 +254,7 @@ def _split(
     begin: int,
     end: int,
 ) -> int:
-    """Add the rows [begin, end) to a leaf that they do not fit into; or the number of entries missing for that."""
+    """Add rows [begin, end) to a leaf that they do not fit into. Returns the number of entries missing, 0 if done."""
     width = table.width
     held = table.counts[leaf]
     rows = held + end - begin
@@ -318,8 +317,8 @@ def _candidates(
     right: np.ndarray,
     base: int,
 ) -> tuple[int, int]:
-    """Write the rows in the bands from `band` on, up to the first whose leaves may not fit; (that band, used)."""
-    # Fields of a tuple are counted references: taking them once keeps the counting out of the loop.
+    """Write the rows in the bands from `band` on, up to one whose leaves may not fit. Returns (that band, used)."""
+    # Fields of a tuple are counted references: reading them once keeps the counting out of the loop.
     separators, children, size, fanout = directory.separators, directory.children, directory.size, directory.fanout
     keys, rows, following, count, width = table.keys, table.rows, table.following, table.counts, table.width
     height = directory.state[HEIGHT]

@@ -1,8 +1,8 @@
-"""Atomic memory operations on elements of int64 arrays, and a spin lock of them, for kernels.
+"""Atomic operations on elements of int64 arrays, and a spin lock built from them, for kernels.
 
-Kernels run without the GIL, so two threads may be in the same arrays at once. Numba has no words for
-order between threads on a CPU; LLVM has, and these are they. `load` sees all that was written before
-the `store` it reads from; a lock's holder sees all that earlier holders wrote.
+Kernels run without the GIL, so two threads may use the same arrays at once. Numba cannot express memory order
+between CPU threads; LLVM can, and these intrinsics expose it. A `load` sees everything written before the `store`
+that it reads from; the holder of a lock sees everything that earlier holders wrote.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from indexes.kernels.compiled import kernel
 
 SPINS = 64
-"""Looks at a taken lock before the thread offers its core to others: the holder may be waiting for one."""
+"""Reads of a taken lock before the thread yields its core: the lock's holder may be waiting for one."""
 
 _sched_yield = types.ExternalFunction("sched_yield", types.int32())
 
@@ -37,7 +37,7 @@ def _signature(array: Any, *values: Any) -> Any:
 
 @intrinsic
 def exchange(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
-    """Put `value` at array[index] and return what was there; nothing later is done before it."""
+    """Put `value` at array[index] and return the old value; no later access moves before it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("xchg", _element(context, builder, signature, args), args[2], "acquire")
@@ -47,7 +47,7 @@ def exchange(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Call
 
 @intrinsic
 def fetch_add(typing: Any, array: Any, index: Any, amount: Any) -> tuple[Any, Callable[..., Any]]:
-    """Add to array[index] and return what was there before."""
+    """Add to array[index] and return the old value."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", _element(context, builder, signature, args), args[2], "acq_rel")
@@ -57,7 +57,7 @@ def fetch_add(typing: Any, array: Any, index: Any, amount: Any) -> tuple[Any, Ca
 
 @intrinsic
 def load(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of array[index]; nothing later is read before it."""
+    """The value of array[index]; no later read moves before it."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(_element(context, builder, signature, args), "acquire", 8)
@@ -67,7 +67,7 @@ def load(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
 
 @intrinsic
 def store(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
-    """Put `value` at array[index]; everything before is done first. Returns the value."""
+    """Put `value` at array[index]; no earlier access moves after it. Returns the value."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[2], _element(context, builder, signature, args), "release", 8)

@@ -14,12 +14,14 @@ from indexes.trees.linked_tree import FANOUT, LinkedTree
 
 
 class BPlusTree(KeyIndex):
-    r"""A B+-tree with linked leaves from which each row is removed as it expires.
+    r"""A B+-tree with linked leaves; each row is removed when it expires.
 
-    Section 2.2.1 of PIM-Tree: the plain way to index a window, which its other indexes are measured
-    against. A probe finds the band's low end and reads along the leaves. We depart in that rows come and
-    go in sorted batches: one descent serves all rows that fall into the same leaf, and the leaf is
-    rewritten once. Entries are ordered by (key, position), so one of many equal keys is found as quickly.
+    Section 2.2.1 of PIM-Tree: the plain way to index a window, the paper's baseline. A probe finds the low end of a
+    band and reads along the leaves.
+
+    Where we depart: rows are inserted and removed in sorted batches, so one descent serves all rows of the same leaf
+    and the leaf is rewritten once. Entries are ordered by (key, position), so one row among many equal keys is found
+    as quickly as any other.
 
         fanout 4, rows 0.. with keys 30 10 20 10 40 31 25
 
@@ -28,7 +30,7 @@ class BPlusTree(KeyIndex):
              10 10 20  ->  25 30 31 40         expire(2) removes (10, 1) and (30, 0):
                                                10 20 -> 25 31 40
 
-    Cost: O(log n + fanout) to insert or remove a row, less the more of a batch share a leaf; O(log n) for
+    Cost: O(log n + fanout) to insert or remove a row, less if rows of a batch share a leaf; O(log n) for
     a band and O(1) for each row in it. Memory: 25 to 31 bytes a row, and 9 to 18 more for its key by position.
     """
 
@@ -73,6 +75,6 @@ class BPlusTree(KeyIndex):
     def check_invariants(self) -> None:
         super().check_invariants()
         _, positions = self._tree.entries()
-        # Expired rows are gone at once.
+        # Expired rows are removed at once.
         assert not len(positions) or positions.min() >= self._below
         self._tree.check_invariants()

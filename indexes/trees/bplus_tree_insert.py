@@ -1,4 +1,4 @@
-"""Inserting sorted entries into a B+-tree of a node pool."""
+"""Insert sorted entries into a B+-tree of a node pool."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def insert_sorted(
 ) -> tuple[int, int]:
     """Insert the pairs [begin, end) of a batch that ascends by (key, position). Returns (new root, reached).
 
-    One descent serves the pairs of a group that belong into the same leaf. `reached` is `end`, or less if the pool
-    has no room for the nodes that the next step needs; nothing is half done then. A leaf takes no more at
-    a time than two leaves hold when filled by three quarters, so a step claims one leaf at most.
+    One descent serves all pairs of a group that belong to the same leaf. `reached` is `end`, or less if the pool lacks
+    the nodes that the next pair needs; every pair is then either inserted or untouched. A leaf takes at most as many
+    pairs at a time as two leaves hold when three quarters full, so it splits into two at most.
     """
     path = np.empty(TALLEST, np.int64)
     slots = np.empty(TALLEST, np.int64)
@@ -57,7 +57,7 @@ def insert_sorted(
                 root = _split_leaf(nodes, root, leaf, keys, positions, reached, run, depth, path, slots)
                 reached = run
                 if run == most:
-                    # The next one may belong into the new leaf.
+                    # The next pair may belong to the new leaf.
                     break
                 continue
             if run <= reached + FEW:
@@ -72,7 +72,7 @@ def insert_sorted(
 
 @kernel
 def _put(leaf_keys: np.ndarray, leaf_positions: np.ndarray, leaf: int, count: int, key: int, position: int) -> None:
-    """Put one entry into a leaf that has room; each one behind takes the next one's slot."""
+    """Put one entry into a leaf that has room; the entries behind it move up by one slot."""
     place = count_less(leaf_keys, leaf, key)
     while leaf_keys[leaf, place] == key and leaf_positions[leaf, place] < position:
         place += 1
@@ -98,8 +98,8 @@ def _merge(
 ) -> tuple[int, int]:
     """Move the greatest `size` of a leaf's first `count` entries and the pairs [begin, run) into the slots of `target`.
 
-    From the back, so that the target may be the leaf itself. Returns how many entries and the run's
-    end are left; with the leaf as target, what stays in place does not count as moved.
+    It works from the back, so the target may be the leaf itself. Returns how many entries are left and the end of the
+    rest of the run; if the target is the leaf, entries that stay in place do not count as moved.
     """
     entry = count - 1
     pair = run - 1
@@ -124,7 +124,7 @@ def _merge(
 
 @kernel
 def _has_room(nodes: Nodes, depth: int, path: np.ndarray) -> bool:
-    """Whether the pool has the nodes that splitting the leaf below this path takes."""
+    """Whether the pool has enough nodes to split the leaf below this path."""
     if nodes.claims[FREE_LEAF] < 0 and nodes.claims[LEAVES] >= nodes.leaf_count.size:
         return False
     fanout = nodes.inner_keys.shape[1]
@@ -153,7 +153,7 @@ def _split_leaf(
     path: np.ndarray,
     slots: np.ndarray,
 ) -> int:
-    """Merge the pairs [begin, run) into a leaf that becomes two. Returns the new root."""
+    """Merge the pairs [begin, run) into a leaf and split it in two. Returns the new root."""
     leaf_keys, leaf_positions = nodes.leaf_keys, nodes.leaf_positions
     fanout = leaf_keys.shape[1]
     count = int(nodes.leaf_count[leaf])
@@ -179,7 +179,7 @@ def _split_leaf(
 def _add_child(
     nodes: Nodes, root: int, key: int, position: int, child: int, depth: int, path: np.ndarray, slots: np.ndarray
 ) -> int:
-    """Put a separator and the child to its right after the child the path takes. Returns the new root."""
+    """Put a separator and the child to its right behind the child on the path. Returns the new root."""
     fanout = nodes.inner_keys.shape[1]
     for level in range(depth - 1, -1, -1):
         inner = path[level]
@@ -210,15 +210,15 @@ def _add_child(
 def _split_inner(
     nodes: Nodes, inner: int, slot: int, right: int, half: int, key: int, position: int, child: int
 ) -> tuple[int, int]:
-    """Divide a full node that gets a child after `slot`: it keeps the first half, `right` gets what is behind.
+    """Split a full node that gets a child after `slot`: it keeps the first half, `right` gets the second.
 
-    Returns the separator between the two. A new child that belongs to the first half is left to the
-    caller; room for it is made.
+    Returns the separator between the two. If the new child belongs to the first half, the caller inserts it; there
+    is room for it now.
     """
     fanout = nodes.inner_keys.shape[1]
     up_key, up_position = key, position
     for s in range(half - 1, fanout):
-        # The separators, with the new one in its place: number `half - 1` goes up, the rest to the right.
+        # Of the separators with the new one in its place, number `half - 1` goes up and the rest to the right.
         if s == slot:
             moved_key, moved_position, moved_child = key, position, child
         else:

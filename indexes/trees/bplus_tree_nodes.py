@@ -1,4 +1,4 @@
-"""The nodes of classic B+-trees in one pool of arrays: how they are laid out, claimed, searched and read."""
+"""The nodes of classic B+-trees in one pool of arrays: layout, allocation, search and reading."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from indexes.kernels.prefetch import prefetch
 from indexes.one_key.candidates import Probe, passes
 
 TALLEST = 40
-"""Levels for which a path has room: with three children to a node, more nodes than an int32 can name."""
+"""Most levels of a path: with three children per node, that is more nodes than an int32 can number."""
 
 GROUP = 32
-"""Entries or bands whose leaves are fetched from memory together."""
+"""Entries or bands whose leaves are prefetched together."""
 
 LINE = 8
-"""Keys of a cache line."""
+"""Keys per cache line."""
 
 FEW = 4
-"""Entries up to which it is faster to change a leaf one by one than in one pass."""
+"""Up to so many entries, changing a leaf one entry at a time is faster than one pass over it."""
 
 LEAVES, FREE_LEAF, INNER, FREE_INNER = 0, 1, 2, 3
 """The places in `Nodes.claims`."""
@@ -31,16 +31,14 @@ LEAVES, FREE_LEAF, INNER, FREE_INNER = 0, 1, 2, 3
 class Nodes(NamedTuple):
     """A pool of nodes that may hold many trees.
 
-    A tree is named by one integer, its root. Such a reference is the number of a leaf if it is not
-    negative, and the inner node `~reference` if it is. The root never moves while it is a leaf that
-    does not split; inserting and removing return the new one.
+    A tree is identified by one integer, its root. Such a reference is the number of a leaf if it is not negative, and
+    otherwise stands for the inner node `~reference`. Inserting and removing return the new root.
 
-    Entries are pairs (key, position) in ascending order of both, so that one entry among any number of
-    equal keys is found in a logarithm, too. A separator is a pair as well: all entries under the child
-    before it are less, all those under the child after it are not. Slots behind the last entry or
-    separator hold `GREATEST` twice, and an inner node has a slot more than separators: counting what is
-    less than a bound over all slots of a row is then the search, with neither branch nor loop end that
-    depends on the data.
+    Entries are pairs (key, position) in ascending order of both, so finding one entry among any number of equal keys
+    takes logarithmic time, too. A separator is also a pair: all entries under the child before it are less than it,
+    and none under the child after it is. Slots behind the last entry or separator hold `GREATEST` twice, and an inner
+    node has one more slot than separators. So a search counts the slots of a node that are less than a bound, without
+    a branch or loop end that depends on the data.
 
         fanout 4, entries 10 10 20 25 30 31 40 with positions 0 3 1 6 2 5 4:
 
@@ -51,16 +49,16 @@ class Nodes(NamedTuple):
     leaf_keys: np.ndarray  # int64 [leaf, slot]
     leaf_positions: np.ndarray  # int64 [leaf, slot]
     leaf_count: np.ndarray  # int32 [leaf]: its entries
-    leaf_next: np.ndarray  # int32 [leaf]: the leaf to the right, or -1; among free ones the next free one
+    leaf_next: np.ndarray  # int32 [leaf]: the leaf to the right, or -1; of a free leaf: the next free one
     inner_keys: np.ndarray  # int64 [inner, slot]: the separators
     inner_positions: np.ndarray  # int64 [inner, slot]
     inner_count: np.ndarray  # int32 [inner]: its children
-    children: np.ndarray  # int64 [inner, slot]: references; the first of a free one is the next free one
-    claims: np.ndarray  # int64: leaves ever claimed, first free leaf or -1, the same of inner nodes
+    children: np.ndarray  # int64 [inner, slot]: references; slot 0 of a free node is the next free one
+    claims: np.ndarray  # int64: leaves ever claimed, first free leaf or -1, and the same for inner nodes
 
 
 def make_nodes(fanout: int, leaves: int, inner: int) -> Nodes:
-    """An empty pool with room for so many nodes. Cost: O(1); memory is touched as nodes are claimed."""
+    """An empty pool with room for `leaves` and `inner` nodes. Cost: O(1); claiming a node touches its memory."""
     return Nodes(
         np.empty((leaves, fanout), np.int64),
         np.empty((leaves, fanout), np.int64),
@@ -75,7 +73,7 @@ def make_nodes(fanout: int, leaves: int, inner: int) -> Nodes:
 
 
 def grow_nodes(nodes: Nodes, leaves: int, inner: int) -> Nodes:
-    """The same nodes with room for so many. Cost: O(nodes)."""
+    """The same nodes in a pool with room for `leaves` and `inner` nodes. Cost: O(nodes)."""
     wider = make_nodes(nodes.leaf_keys.shape[1], leaves, inner)
     for old, new in zip(nodes, wider, strict=True):
         new[: len(old)] = old
@@ -88,9 +86,9 @@ def nodes_bytes(nodes: Nodes) -> int:
 
 
 def nodes_needed(fanout: int, entries: int, trees: int = 1) -> tuple[int, int]:
-    """Leaves and inner nodes that suffice for so many entries in so many trees, however they came about.
+    """Leaves and inner nodes that suffice for `entries` entries in `trees` trees, whatever their history.
 
-    Every node but a root is at least half full and an inner root has two children. Cost: O(1).
+    Every node except a root is at least half full, and an inner root has two children. Cost: O(1).
     """
     half = (fanout + 1) // 2
     leaves = trees + entries // half
@@ -99,7 +97,7 @@ def nodes_needed(fanout: int, entries: int, trees: int = 1) -> tuple[int, int]:
 
 @kernel
 def claim_leaf(nodes: Nodes) -> int:
-    """The number of a leaf to use: a freed one, else the next; its content is arbitrary."""
+    """Claim a leaf, a freed one if there is any, and return its number. Its content is arbitrary."""
     leaf = nodes.claims[FREE_LEAF]
     if leaf >= 0:
         nodes.claims[FREE_LEAF] = nodes.leaf_next[leaf]
@@ -111,7 +109,7 @@ def claim_leaf(nodes: Nodes) -> int:
 
 @kernel
 def claim_inner(nodes: Nodes) -> int:
-    """The number of an inner node to use; as `claim_leaf`."""
+    """Claim an inner node, as `claim_leaf`."""
     inner = nodes.claims[FREE_INNER]
     if inner >= 0:
         nodes.claims[FREE_INNER] = nodes.children[inner, 0]
@@ -137,7 +135,7 @@ def free_inner(nodes: Nodes, inner: int) -> None:
 
 @kernel
 def new_tree(nodes: Nodes) -> int:
-    """The root of a new empty tree: one leaf, for which there must be room."""
+    """The root of a new empty tree: one leaf. The pool must have room for it."""
     leaf = claim_leaf(nodes)
     for slot in range(nodes.leaf_keys.shape[1]):
         nodes.leaf_keys[leaf, slot] = GREATEST
@@ -149,7 +147,7 @@ def new_tree(nodes: Nodes) -> int:
 
 @kernel
 def count_less(keys: np.ndarray, node: int, bound: int) -> int:
-    """How many slots of a node hold a key < bound: the first slot that does not, as keys ascend."""
+    """How many slots of a node hold a key < bound. Keys ascend, so this is the first slot that does not."""
     less = 0
     for slot in range(keys.shape[1]):
         less += keys[node, slot] < bound
@@ -158,9 +156,9 @@ def count_less(keys: np.ndarray, node: int, bound: int) -> int:
 
 @kernel
 def descend(nodes: Nodes, root: int, key: int, position: int, path: np.ndarray, slots: np.ndarray) -> int:
-    """The way to the leaf where the pair (key, position) belongs. Returns its length.
+    """Find the path to the leaf where the pair (key, position) belongs. Returns its length.
 
-    `path` and `slots` get the inner nodes from the root on and the slot of the child taken in each.
+    Writes the inner nodes from the root on to `path`, and the slot of the child taken in each to `slots`.
     """
     depth = 0
     reference = root
@@ -178,9 +176,9 @@ def descend(nodes: Nodes, root: int, key: int, position: int, path: np.ndarray, 
 
 @kernel
 def _belongs_before(nodes: Nodes, key: int, position: int, above_key: int, above: int) -> bool:
-    """Whether a pair is less than a separator, given by its key and its place in the pool, -1 if there is none.
+    """Whether a pair is less than a separator, given by its key and its place in the pool (-1 for none).
 
-    The separator's position, in memory of its own, is looked up only when the keys are equal.
+    The separator's position lies elsewhere in memory and is read only if the keys are equal.
     """
     if key != above_key or above < 0:
         return key <= above_key
@@ -191,10 +189,10 @@ def _belongs_before(nodes: Nodes, key: int, position: int, above_key: int, above
 def fetch_leaves(
     nodes: Nodes, root: int, keys: np.ndarray, positions: np.ndarray, begin: int, end: int, leaves: np.ndarray
 ) -> int:
-    """Find the leaves where the first pairs of [begin, end) belong and call them from memory, a group at a time.
+    """Find the leaves where the first group of pairs of [begin, end) belongs, and prefetch them.
 
-    `leaves` become their numbers. Returns the end of the group. The pairs ascend, so what belongs into the leaf found
-    last needs no descent, and what belongs under the same parent none from the root.
+    Writes the leaves' numbers to `leaves` and returns the end of the group. The pairs ascend, so a pair that belongs
+    to the leaf found last needs no descent, and one under the same parent needs none from the root.
     """
     end = min(end, begin + GROUP)
     fanout = nodes.leaf_keys.shape[1]
@@ -220,7 +218,7 @@ def fetch_leaves(
                 slot = count_less(nodes.inner_keys, inner, key)
                 while nodes.inner_keys[inner, slot] == key and nodes.inner_positions[inner, slot] <= position:
                     slot += 1
-                # Behind the last separator there is none of this node; the one of a node above still holds.
+                # Behind its last separator this node sets no bound; the bound of a node above still holds.
                 if slot + 1 < nodes.inner_count[inner]:
                     above_key, above = nodes.inner_keys[inner, slot], inner * width + slot
                 leaf = nodes.children[inner, slot]
@@ -233,7 +231,7 @@ def fetch_leaves(
 
 @kernel
 def find_first(nodes: Nodes, root: int, low: int) -> tuple[int, int]:
-    """Leaf and slot of the first entry with a key >= low; the slot may be one behind the leaf's last entry."""
+    """Leaf and slot of the first entry with a key >= low; the slot may be just behind the leaf's last entry."""
     reference = root
     while reference < 0:
         inner = ~reference
@@ -246,9 +244,9 @@ def find_first(nodes: Nodes, root: int, low: int) -> tuple[int, int]:
 def scan_band(
     nodes: Nodes, leaf: int, slot: int, band: int, used: int, positions: np.ndarray, probe: Probe
 ) -> int:
-    """Write what a band meets from a leaf's slot on, along the linked leaves. Returns what `used` becomes.
+    """Write the matches of a band from a leaf's slot on, along the linked leaves. Returns the new `used`.
 
-    It may exceed the room in `positions`; what has no room is counted only.
+    It may exceed the room in `positions`; matches without room are only counted.
     """
     high = probe.high[band]
     row = probe.row[band]
@@ -272,9 +270,9 @@ def scan_band(
 def visit_tree(
     band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe, nodes: Nodes, root: int
 ) -> tuple[int, int, int]:
-    """What the bands meet in one tree whose last leaf has no next one; see `candidates.Visit`.
+    """Visit the bands in one tree whose last leaf has no next one; see `candidates.Visit`.
 
-    In groups: the leaves of all bands are on their way from memory before the first is read.
+    In groups: the leaves of all bands are prefetched before the first is read.
     """
     bands = probe.row.size
     leaves = np.empty(GROUP, np.int64)
@@ -287,7 +285,7 @@ def visit_tree(
         group = min(GROUP, bands - start)
         for g in range(group):
             low = probe.low[start + g]
-            # Bands ascend: what lies under the parent found last needs no descent from the root.
+            # Bands ascend: one under the parent found last needs no descent from the root.
             if low > parent_key:
                 parent, parent_key = root, GREATEST
             reference, above_key = parent, parent_key
@@ -315,7 +313,7 @@ def visit_tree(
 
 @kernel
 def read_tree(nodes: Nodes, root: int, keys: np.ndarray, positions: np.ndarray) -> int:
-    """Write all entries of a tree in order from index 0 on; returns their number."""
+    """Write all entries of a tree in order, from index 0 on. Returns their number."""
     leaf = last = root
     while leaf < 0:
         leaf = nodes.children[~leaf, 0]
@@ -345,11 +343,11 @@ def check_tree(nodes: Nodes, root: int) -> tuple[int, int, int]:
             # All leaves are on one level.
             assert reference < 0
             count = int(nodes.inner_count[~reference])
-            # Inner nodes are at least half full, the root has two children.
+            # Inner nodes are at least half full; the root has at least two children.
             assert (2 if reference == root else half) <= count <= nodes.inner_keys.shape[1]
             keys, positions = nodes.inner_keys[~reference], nodes.inner_positions[~reference]
             separators = list(zip(keys.tolist(), positions.tolist(), strict=True))
-            # Separators ascend within those of the node above; the slots behind them hold the greatest pair.
+            # Separators ascend and lie within those of the node above; the slots behind hold the greatest pair.
             assert separators[count - 1 :] == [(GREATEST, GREATEST)] * (len(keys) - count + 1)
             ascending = [low, *separators[: count - 1], high]
             assert ascending[0] <= ascending[1]
@@ -361,10 +359,10 @@ def check_tree(nodes: Nodes, root: int) -> tuple[int, int, int]:
         # All leaves are on one level.
         assert leaf >= 0
         count = int(nodes.leaf_count[leaf])
-        # Leaves are at least half full, but for one that is the root.
+        # Leaves are at least half full, except a root.
         assert (0 if leaf == root else half) <= count <= nodes.leaf_keys.shape[1]
         entries = list(zip(nodes.leaf_keys[leaf].tolist(), nodes.leaf_positions[leaf].tolist(), strict=True))
-        # Entries ascend within the separators; the slots behind them hold the greatest pair.
+        # Entries ascend and lie within the separators; the slots behind hold the greatest pair.
         assert entries[count:] == [(GREATEST, GREATEST)] * (len(entries) - count)
         assert all(a < b for a, b in pairwise(entries[:count]))
         assert not count or (low <= entries[0] and entries[count - 1] < high)

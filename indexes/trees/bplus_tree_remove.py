@@ -1,4 +1,4 @@
-"""Removing sorted entries from a B+-tree of a node pool."""
+"""Remove sorted entries from a B+-tree of a node pool."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from indexes.trees.bplus_tree_nodes import (
 def remove_sorted(nodes: Nodes, root: int, keys: np.ndarray, positions: np.ndarray, begin: int, end: int) -> int:
     """Remove the pairs [begin, end) of a batch that ascends by (key, position); all are held. Returns the new root.
 
-    One descent serves the pairs of a group that are in the same leaf. A leaf that falls below half takes entries
-    from a neighbour under the same parent, or becomes one with it; so do the inner nodes above.
+    One descent serves all pairs of a group that are in the same leaf. A leaf that falls below half takes entries from a
+    neighbour under the same parent, or is merged with it; so are the inner nodes above.
     """
     path = np.empty(TALLEST, np.int64)
     slots = np.empty(TALLEST, np.int64)
@@ -52,7 +52,7 @@ def remove_sorted(nodes: Nodes, root: int, keys: np.ndarray, positions: np.ndarr
             if left < half and root < 0:
                 depth = descend(nodes, root, keys[reached], positions[reached], path, slots)
                 root = _refill(nodes, root, depth, path, slots)
-                # The others of the group may belong into other leaves now.
+                # The others of the group may belong to other leaves now.
                 reached = run
                 break
             reached = run
@@ -63,7 +63,7 @@ def remove_sorted(nodes: Nodes, root: int, keys: np.ndarray, positions: np.ndarr
 def _take_one(
     leaf_keys: np.ndarray, leaf_positions: np.ndarray, leaf: int, count: int, key: int, position: int
 ) -> int:
-    """Close the gap that one entry leaves in a leaf. Returns the entries left: as before if it is not there."""
+    """Remove one entry from a leaf and close the gap. Returns the entries left: as before if it was not there."""
     place = min(count_less(leaf_keys, leaf, key), count - 1)
     while place < count - 1 and leaf_keys[leaf, place] == key and leaf_positions[leaf, place] < position:
         place += 1
@@ -89,7 +89,7 @@ def _take_out(
     begin: int,
     run: int,
 ) -> int:
-    """Close the gaps that the pairs [begin, run) leave in a leaf. Returns the entries left."""
+    """Remove the pairs [begin, run) from a leaf and close the gaps. Returns the entries left."""
     kept = count_less(leaf_keys, leaf, keys[begin])
     pair = begin
     for slot in range(kept, count):
@@ -108,7 +108,7 @@ def _take_out(
 
 @kernel
 def _refill(nodes: Nodes, root: int, depth: int, path: np.ndarray, slots: np.ndarray) -> int:
-    """Bring the leaf at the end of the path, and what lies above it, back to half. Returns the new root."""
+    """Refill the leaf at the end of the path, and the nodes above it, to at least half. Returns the new root."""
     spare = np.empty(2 * max(nodes.leaf_keys.shape[1], nodes.inner_keys.shape[1]), np.int64)
     merged = _join_leaves(nodes, path[depth - 1], slots[depth - 1], spare)
     level = depth - 1
@@ -125,8 +125,8 @@ def _refill(nodes: Nodes, root: int, depth: int, path: np.ndarray, slots: np.nda
 
 @kernel
 def _join_leaves(nodes: Nodes, parent: int, slot: int, spare: np.ndarray) -> bool:
-    """Divide the entries of a leaf and of its neighbour evenly, or put them into one, if they fit; returns whether."""
-    # The last child's neighbour is to its left, every other one's to its right.
+    """Merge a leaf with its neighbour if they fit into one, else balance the two. Returns whether they were merged."""
+    # The last child joins its left neighbour, every other child its right one.
     slot = min(slot, nodes.inner_count[parent] - 2)
     left, right = nodes.children[parent, slot], nodes.children[parent, slot + 1]
     lefts, rights = int(nodes.leaf_count[left]), int(nodes.leaf_count[right])
@@ -148,13 +148,13 @@ def _join_leaves(nodes: Nodes, parent: int, slot: int, spare: np.ndarray) -> boo
 
 @kernel
 def _join_inner(nodes: Nodes, parent: int, slot: int, spare: np.ndarray) -> bool:
-    """As `_join_leaves` for the children of two inner nodes. The separator between the two turns through the parent."""
+    """As `_join_leaves`, for two inner nodes. The separator between the two rotates through the parent."""
     slot = min(slot, nodes.inner_count[parent] - 2)
     left, right = ~nodes.children[parent, slot], ~nodes.children[parent, slot + 1]
     lefts, rights = int(nodes.inner_count[left]), int(nodes.inner_count[right])
     merged = lefts + rights <= nodes.inner_keys.shape[1]
     stay = lefts + rights if merged else (lefts + rights) // 2
-    # Between the last child on the left and the first on the right belongs the parent's separator.
+    # The parent's separator belongs between the last child on the left and the first on the right.
     nodes.inner_keys[left, lefts - 1] = nodes.inner_keys[parent, slot]
     nodes.inner_positions[left, lefts - 1] = nodes.inner_positions[parent, slot]
     separators = stay - 1 if merged else stay
@@ -176,7 +176,7 @@ def _join_inner(nodes: Nodes, parent: int, slot: int, spare: np.ndarray) -> bool
 
 @kernel
 def _share(rows: np.ndarray, left: int, lefts: int, right: int, rights: int, stay: int, spare: np.ndarray) -> None:
-    """Divide the first slots of two nodes anew: `stay` of them to the left one, the others to the right one."""
+    """Redistribute the used slots of two nodes: `stay` of them to the left one, the others to the right one."""
     for slot in range(lefts):
         spare[slot] = rows[left, slot]
     for slot in range(rights):

@@ -1,4 +1,4 @@
-"""The immutable B+-tree as a structure: sorted leaves, and nodes in an array without references."""
+"""The immutable B+-tree: sorted leaves, and inner nodes in an array without references."""
 
 from __future__ import annotations
 
@@ -14,40 +14,39 @@ from indexes.one_key.candidates import Probe, passes
 from indexes.one_key.subwindows import Subindex
 
 FANOUT = 16
-"""Two cache lines to a node. Of 8, 16, 32 and 64 the fastest, or within a tenth of it, from 2^17 to 2^23 rows."""
+"""Two cache lines per node. Of 8, 16, 32 and 64 the fastest, or within a tenth of it, from 2^17 to 2^23 rows."""
 
 GROUP = 32
-"""Searches that go down together, so that they wait for memory at the same time."""
+"""Searches that descend together, so that they wait for memory at the same time."""
 
 
 class TreeArrays(NamedTuple):
-    """A tree as the kernels take it."""
+    """A tree in the form that kernels take."""
 
-    keys: np.ndarray  # the leaf level, ascending, filled up with GREATEST to whole nodes
+    keys: np.ndarray  # the leaf level, ascending, padded with GREATEST to whole nodes
     positions: np.ndarray
     rows: int
-    inner: np.ndarray  # the inner levels, the root first, each filled up with GREATEST to whole nodes
+    inner: np.ndarray  # the inner levels, the root first, each padded with GREATEST to whole nodes
     starts: np.ndarray  # where in `inner` each level begins
     fanout: int
 
 
 class BreadthFirstTree(Subindex):
-    """Rows sorted by key, never changed, under levels of nodes that need no references.
+    """Rows sorted by key, immutable, under levels of nodes that need no references.
 
-    The CSS-tree, which PIM-Tree calls the immutable B+-tree (section 3.1). The leaf level is two arrays,
-    keys and positions, cut into nodes of `fanout` rows. An entry of an inner node is the greatest key
-    under one of its children, so child e of node j of a level is node j * fanout + e of the next: all
-    levels lie in one array, root first, and a node of 16 keys is two cache lines. The last entry of a
-    level is the greatest integer instead, so a search always ends in a leaf.
+    This is the CSS-tree, which PIM-Tree calls the immutable B+-tree (section 3.1). The leaf level is two arrays, keys
+    and positions, cut into nodes of `fanout` rows. Each entry of an inner node is the greatest key under one of its
+    children, and child e of node j of a level is node j * fanout + e of the next. So all levels lie in one array, root
+    first, and a node of 16 keys is two cache lines. The last entry of a level is the greatest integer instead, so a
+    search always ends in a leaf.
 
-    Where we depart: a node of f keys has f children and not f + 1, which keeps nodes aligned to cache
-    lines; a node is searched by counting its smaller keys without a branch (it is short); 32 searches go
-    down together, first by the way that is common to all (their bounds ascend). In 2^20 rows a search
-    takes 26 ns this way, where halving one sorted array takes 39 ns and galloping from the previous bound
-    65 ns (batches of 10,000); in 2^23 rows 62, 118 and 497 ns.
+    Where we depart: a node of f keys has f children, not f + 1, which keeps nodes aligned to cache lines. A node is
+    short, so a search counts its smaller keys without a branch. 32 searches descend together, at first along the path
+    that all share (their bounds ascend). In 2^20 rows a search takes 26 ns this way, where halving one sorted array
+    takes 39 ns and galloping from the previous bound 65 ns (batches of 10,000); in 2^23 rows 62, 118 and 497 ns.
 
         fanout 3, keys   2 4 4 | 5 7 8 | 9 9 11 | 12 _ _      leaves 0 1 2 3
-        level above      4 8 11 | * _ _                       nodes 0 1, * stands for the greatest integer
+        level above      4 8 11 | * _ _                       nodes 0 1; * is the greatest integer
         root             11 * _
         search for 8:    root -> node 0 -> leaf 1 -> place 5
 
@@ -55,9 +54,9 @@ class BreadthFirstTree(Subindex):
     """
 
     def __init__(self, leaves: np.ndarray, rows: int, fanout: int = FANOUT) -> None:
-        """The tree on leaf arrays [keys or positions, place] with room for whole nodes. Cost: O(rows / fanout)."""
+        """Build on leaf arrays [keys or positions, place] with room for whole nodes. Cost: O(rows / fanout)."""
         room = _whole(rows, fanout)
-        assert leaves.shape[1] >= room, "the last leaf is filled up"
+        assert leaves.shape[1] >= room, "the last leaf is a whole node"
         keys = leaves[0]
         keys[rows:room] = GREATEST
         levels: list[np.ndarray] = []
@@ -75,7 +74,7 @@ class BreadthFirstTree(Subindex):
 
     @classmethod
     def of(cls, keys: np.ndarray, positions: np.ndarray, fanout: int = FANOUT) -> BreadthFirstTree:
-        """The tree of rows given by ascending keys. Cost: O(n)."""
+        """The tree of rows that come in the order of their keys. Cost: O(n)."""
         rows = len(keys)
         leaves = np.empty((2, _whole(rows, fanout)), np.int64)
         leaves[0, :rows] = keys
@@ -85,17 +84,17 @@ class BreadthFirstTree(Subindex):
     def merged(
         self, keys: np.ndarray, positions: np.ndarray, below: int, spare: BreadthFirstTree | None = None
     ) -> BreadthFirstTree:
-        """The tree of these rows and of those given by ascending keys, without positions < `below`.
+        """A new tree of this tree's rows and the given ones, ordered by key, without positions < `below`.
 
-        `spare` is a tree that nobody asks any more: its leaf arrays are written over if they have room for
-        the result and are not four times too large. Cost: O(n + rows given).
+        `spare` is a tree that is no longer probed. Its leaf arrays are reused if they have room for the result and are
+        not four times too large. Cost: O(n + rows given).
         """
         held = self.arrays
         room = _whole(held.rows + len(keys), held.fanout)
         if spare is not None and room <= spare._leaves.shape[1] <= 4 * room:
             leaves = spare._leaves
         else:
-            # A little more than is needed: the next merge is rarely of exactly this size.
+            # A little more than needed: the next merge rarely has exactly this size.
             leaves = np.empty((2, _whole(room + room // 16, held.fanout)), np.int64)
         rows = int(merge_live(*self.entries(), frozen(keys), frozen(positions), below, leaves))
         return BreadthFirstTree(leaves, rows, held.fanout)
@@ -106,13 +105,13 @@ class BreadthFirstTree(Subindex):
 
     @property
     def height(self) -> int:
-        """The levels of inner nodes; the leaves are at this depth."""
+        """The number of inner levels, which is the depth of the leaves."""
         return len(self.arrays.starts)
 
     def greatest(self, depth: int) -> np.ndarray:
-        """The greatest key under each node at `depth`, which divides all keys among them. Cost: O(nodes).
+        """The greatest key under each node at `depth`; these divide all keys among the nodes. Cost: O(nodes).
 
-        Node i stands for the keys above the greatest of node i - 1 up to its own; the last one has no end.
+        Node i covers the keys above the greatest of node i - 1 up to its own; the last node has no upper end.
         """
         assert 0 <= depth <= self.height, "the leaves are the deepest"
         if depth == 0:
@@ -123,7 +122,7 @@ class BreadthFirstTree(Subindex):
         return np.array(arrays.inner[start : start + nodes])
 
     def add(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        raise AssertionError("a tree that never changes takes no rows; `merged` makes a new one")
+        raise AssertionError("an immutable tree takes no rows; `merged` makes a new one")
 
     def visit(
         self, band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe
@@ -146,7 +145,7 @@ class BreadthFirstTree(Subindex):
         arrays = self.arrays
         # Keys ascend.
         assert (keys[1:] >= keys[:-1]).all()
-        # The rest of the last leaf does not count as smaller than any bound.
+        # The padding of the last leaf is not smaller than any bound.
         assert (arrays.keys[arrays.rows : _whole(arrays.rows, arrays.fanout)] == GREATEST).all()
         # There are no more levels than needed, and the root is one node.
         assert arrays.rows <= arrays.fanout ** (self.height + 1)
@@ -155,10 +154,10 @@ class BreadthFirstTree(Subindex):
         for depth in range(1, self.height + 1):
             span = arrays.fanout ** (self.height - depth + 1)
             greatest = self.greatest(depth)
-            # An entry is the greatest key under its child; the last one has no end.
+            # An entry is the greatest key under its child; the last one is open.
             assert (greatest[:-1] == keys[span - 1 :: span][: len(greatest) - 1]).all()
             assert greatest[-1] == GREATEST
-            # What fills up a level leads nowhere.
+            # The padding of a level leads nowhere.
             end = arrays.starts[depth] if depth < self.height else len(arrays.inner)
             assert (arrays.inner[arrays.starts[depth - 1] + len(greatest) : end] == GREATEST).all()
 
@@ -181,7 +180,7 @@ def count_smaller(keys: np.ndarray, begin: np.uint64, fanout: np.uint64, bound: 
 def find_group(tree: TreeArrays, low: np.ndarray, start: int, group: int, places: np.ndarray) -> None:
     """places[k] = number of keys < low[start + k] in the tree, for k < group <= GROUP; the bounds ascend.
 
-    As long as the first and the last bound go to the same child, so do those between.
+    While the first and the last bound go to the same child, all bounds between do.
     """
     fanout = np.uint64(tree.fanout)
     least, most = low[start], low[start + group - 1]
@@ -202,7 +201,7 @@ def find_group(tree: TreeArrays, low: np.ndarray, start: int, group: int, places
         for k in range(group):
             begin = np.uint64(places[k]) * fanout
             places[k] = begin + count_smaller(tree.inner, level + begin, fanout, low[start + k])
-            # The nodes of the whole group are on their way before the first of them is read.
+            # The nodes of the whole group are prefetched before the first is read.
             below = places[k] * tree.fanout
             for line in range(0, tree.fanout, LINE):
                 if depth == tree.starts.size:
@@ -217,7 +216,7 @@ def find_group(tree: TreeArrays, low: np.ndarray, start: int, group: int, places
 
 @kernel
 def find_node(tree: TreeArrays, key: int, depth: int) -> np.int64:
-    """The number, among the nodes at `depth`, of the node under which a key belongs."""
+    """The number of the node at `depth` under which a key belongs."""
     fanout = np.uint64(tree.fanout)
     node = np.uint64(0)
     for level in range(depth):
@@ -231,7 +230,7 @@ def visit_tree(
     band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe, tree: TreeArrays
 ) -> tuple[int, int, int]:
     """`candidates.Visit` of a tree."""
-    # Fields of a tuple are counted references: taking them once keeps the counting out of the loops.
+    # Fields of a tuple are counted references: reading them once keeps the counting out of the loops.
     keys, held, band_row, highs, live_start, live_end = (
         tree.keys, tree.positions, probe.row, probe.high, probe.start, probe.end,
     )  # fmt: skip
@@ -246,12 +245,12 @@ def visit_tree(
         for k in range(group):
             row = band_row[start + k]
             high = highs[start + k]
-            first, end = live_start[row], live_end[row]
+            start, end = live_start[row], live_end[row]
             before = used
             place = np.uint64(places[k])
             while place < rows and keys[place] <= high:
                 position = held[place]
-                if (position >= first and position < end) if alone else passes(probe, row, position):
+                if (position >= start and position < end) if alone else passes(probe, row, position):
                     if used < positions.size:
                         positions[used] = position
                     used += 1
@@ -271,11 +270,10 @@ def merge_live(
     below: int,
     target: np.ndarray,
 ) -> np.int64:
-    """Merge into target[keys or positions] what has a position >= below, old before new; returns the number of rows.
+    """Merge rows with a position >= below into target[keys or positions], old before new. Returns the number of rows.
 
-    The old rows before each new one are copied in a loop of their own. Its end is one misprediction for
-    each new row, of which there are few; a merge without branches waits for its own last comparison at
-    every row and takes twice as long.
+    An inner loop copies the old rows before each new one. Its end is mispredicted once per new row, and new rows are
+    few; a merge without branches waits at every row for its own last comparison and takes twice as long.
     """
     target_keys, target_positions = target[0], target[1]
     olds = np.uint64(keys.size)
@@ -287,7 +285,7 @@ def merge_live(
         while i < olds and keys[i] <= key:
             target_keys[k] = keys[i]
             target_positions[k] = positions[i]
-            # The next row is written over what has expired.
+            # The next row overwrites an expired one.
             k += np.uint64(positions[i] >= below)
             i += one
         target_keys[k] = key

@@ -1,4 +1,4 @@
-"""A chain of B+-trees, the older ones of which may be immutable."""
+"""A chain of B+-trees; the older ones may be immutable."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from indexes.trees.breadth_first_tree import BreadthFirstTree
 from indexes.trees.linked_tree import FANOUT, LinkedTree
 
 Design = Literal["B-chain", "IB-chain"]
-"""What an archived subindex is: the B+-tree that it was, or an immutable one made of it."""
+"""An archived subindex stays the B+-tree that it was (B-chain) or becomes an immutable one (IB-chain)."""
 
 
 class ChainedIndex(SubwindowIndex):
-    """A window of `chain_length` subindexes: new rows go into the active one, old ones go by the tree.
+    """A window of `chain_length` subindexes: new rows enter the active one, old rows leave a whole tree at a time.
 
-    The chained index of PIM-Tree (section 2.2.2, designs in section 5): the active subindex is a B+-tree;
-    when it is full it is archived, as it is in the B-chain, as an immutable B+-tree in the IB-chain. No row
-    is ever removed by itself, for which every probe asks all subindexes. The window is covered by the
-    active and the oldest subindex, each in part, and by those between: a subindex is the window's
-    (chain_length - 1)th part. We depart in that subwindows are counted by positions, so a row with an
-    invalid key takes its place, too; and the archived trees of the IB-chain lie in arrays of exactly their size.
+    The chained index of PIM-Tree (section 2.2.2, designs in section 5). The active subindex is a B+-tree. When it is
+    full it is archived: unchanged in the B-chain, as an immutable B+-tree in the IB-chain. No row is ever removed
+    individually; in return, every probe searches all subindexes. The window is covered by those between the oldest and
+    the active one, and by these two in part, so a subindex holds the window's (chain_length - 1)th part.
+
+    Where we depart: subwindows are counted in positions, so a row with an invalid key takes its place, too. The
+    archived trees of the IB-chain lie in arrays of exactly their size.
 
         window 8, chain_length 3      rows 0-3 | 4-7 | 8 9      archived, archived, active
-        expire(2)                     all three are asked; rows 0 and 1 are left out by position
-        expire(4)                     the first is let go
+        expire(2)                     all three are searched; positions leave out rows 0 and 1
+        expire(4)                     drops the first
 
     Cost: O(log n) to insert a row, with IB-chain O(1) for it to be archived; O(chain_length * log n) for a
     band, O(1) for each row in it; nothing to expire. Memory: 25 to 31 bytes a row, archived in the IB-chain 17.
@@ -48,7 +49,7 @@ class ChainedIndex(SubwindowIndex):
         check_whole_number("ChainedIndex", "chain_length", chain_length, least=2)
         check_whole_number("ChainedIndex", "fanout", fanout, least=3)
         if design not in get_args(Design):
-            raise ValueError(f"ChainedIndex: design is one of {', '.join(get_args(Design))}, not {design!r}")
+            raise ValueError(f"ChainedIndex: design must be one of {', '.join(get_args(Design))}, not {design!r}")
         super().__init__(-(-window // (chain_length - 1)), dimensions, key=key, first_position=first_position)
         self.window = window
         self.chain_length = chain_length
@@ -69,15 +70,15 @@ class ChainedIndex(SubwindowIndex):
 
     def _seal(self, full: Subindex) -> Subindex:
         assert isinstance(full, LinkedTree)
-        # The next one will need about as many.
+        # The next one will need about as many nodes.
         self._leaves = full.leaves
         return full if self.design == "B-chain" else BreadthFirstTree.of(*full.entries())
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        # All but the active subindex are archived as the design says.
+        # All subindexes except the active one are archived as the design says.
         archived = LinkedTree if self.design == "B-chain" else BreadthFirstTree
         assert all(isinstance(subindex, archived) for subindex in self.subindexes[:-1])
         assert all(isinstance(subindex, LinkedTree) for subindex in self.subindexes[-1:])
-        # No more subindexes than asked for serve one window of rows.
+        # A window of rows is in at most `chain_length` subindexes.
         assert self.next_position - self._below > self.window or len(self.subindexes) <= self.chain_length

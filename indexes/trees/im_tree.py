@@ -24,22 +24,22 @@ from indexes.trees.breadth_first_tree import FANOUT as IMMUTABLE_FANOUT
 from indexes.trees.breadth_first_tree import BreadthFirstTree, merge_live
 
 FANOUT = 64
-"""Entries to a node of the small tree."""
+"""Entries per node of the small tree."""
 
 MERGE_RATIO = 1 / 16
 """From 1/32 to 1/8 the differences are small."""
 
 
 class IMTree(KeyIndex):
-    """A small B+-tree that takes the inserts, and a `BreadthFirstTree` that takes it in when it is full.
+    """A small B+-tree for inserts; when it is full, it is merged into a `BreadthFirstTree`.
 
-    The IM-Tree of PIM-Tree (section 3.2). When the new rows, `recent`, reach `merge_ratio * window`, they
-    are merged with the others, `settled`, into a new immutable tree, and what has expired is left out.
-    Expired rows that are still there are left out by the probes' live ranges. A probe asks both trees.
+    The IM-Tree of PIM-Tree (section 3.2). When the new rows, `recent`, reach `merge_ratio * window`, they are merged
+    with the others, `settled`, into a new immutable tree without the expired rows. Until then the probes' live ranges
+    leave out expired rows. A probe searches both trees.
 
-    Where we depart: a batch that would fill the small tree is not inserted there but merged at once, so
-    batches of any size work, and one as large as `merge_ratio * window` costs one merge; the leaf arrays
-    of the tree before are kept as the paper's merge buffer and written over by the next merge.
+    Where we depart: a batch that would fill the small tree is merged at once instead, so batches of any size work, and
+    one of `merge_ratio * window` rows costs one merge. The leaf arrays of the previous tree serve as the paper's merge
+    buffer: the next merge overwrites them.
 
         window 8, merge_ratio 1/2, batches of 3 rows
         insert 5 2 9     recent 2 5 9                    settled (empty)
@@ -62,7 +62,7 @@ class IMTree(KeyIndex):
         key: int = 0,
         first_position: int = 0,
     ) -> None:
-        """For about `window` rows; `fanout` is of the small tree's nodes."""
+        """For about `window` rows; `fanout` belongs to the small tree, `immutable_fanout` to the large one."""
         super().__init__(dimensions, key=key, first_position=first_position)
         check_whole_number("IMTree", "window", window)
         check_whole_number("IMTree", "fanout", fanout, least=3)
@@ -105,7 +105,7 @@ class IMTree(KeyIndex):
         return trees + (0 if self._rows is None else self._rows.nbytes)
 
     def merge(self) -> None:
-        """Bring all rows into the immutable tree and leave out what has expired. Cost: O(window)."""
+        """Merge all rows into the immutable tree and drop the expired ones. Cost: O(window)."""
         if self._recent:
             self._merge(*self._recent_entries())
 
@@ -155,7 +155,7 @@ class IMTree(KeyIndex):
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        # The small tree is in order, has as many rows as are counted, and is never full.
+        # The small tree is in order, its rows are counted, and it is never full.
         _, _, entries = check_tree(self._nodes, self._root)
         assert entries == self._recent < self.recent_limit
         self._settled.check_invariants()

@@ -1,4 +1,4 @@
-"""A window under an immutable B+-tree alone, built anew for every batch."""
+"""A window as one immutable B+-tree, rebuilt for every batch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from indexes.trees.breadth_first_tree import FANOUT, BreadthFirstTree
 class ImmutableBPlusTree(KeyIndex):
     """One `BreadthFirstTree` for the whole window; an insert merges the batch into a new one.
 
-    The immutable B+-tree of PIM-Tree (section 3.1) on its own: nothing is faster to probe, and each batch
-    costs the whole window. It is the choice when batches are about as large as the window, and the
-    measure of what `IMTree` gains by inserting elsewhere first. Expired rows go at the next insert.
+    The immutable B+-tree of PIM-Tree (section 3.1) on its own: nothing is faster to probe, but each batch rewrites the
+    whole window. Choose it when batches are about as large as the window. It also shows how much `IMTree` gains by
+    inserting elsewhere first. The next insert drops expired rows.
 
         fanout 3, rows 0.. with keys 5 2 9 7, insert 4 8:   leaves 2 4 5 | 7 8 9     entries above 5 *
         expire(2), insert 1:                                leaves 1 4 7 | 8 9       entries above 7 *
@@ -37,7 +37,7 @@ class ImmutableBPlusTree(KeyIndex):
 
     @property
     def tree(self) -> BreadthFirstTree:
-        """The tree of now; later inserts make others and may write over it."""
+        """The current tree; later inserts replace it and may overwrite its arrays."""
         return self._tree
 
     @property

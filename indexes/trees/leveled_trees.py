@@ -1,4 +1,4 @@
-"""Immutable trees of growing size: new rows are merged into small ones, and rarely into the large."""
+"""Immutable trees of growing size: new rows are merged into small trees often and into large ones rarely."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from indexes.trees.bplus_tree_nodes import (
 from indexes.trees.breadth_first_tree import BreadthFirstTree, merge_live
 
 RECENT = 1 << 15
-"""Rows that a small B+-tree takes before they are merged: its nodes stay in the second-level cache."""
+"""Rows that the small B+-tree takes before a merge: its nodes stay in the second-level cache."""
 
 GROWTH = 8
-"""How many times more a level holds than the one above it: fewer levels to search, or fewer rows to move."""
+"""Each level holds so many times more than the one above. More: fewer levels to search; less: fewer rows to move."""
 
 FANOUT = 64
 EMPTY = frozen(np.empty(0, np.int64))
 
 
 class LeveledTrees(KeyIndex):
-    """An IM-Tree with as many immutable parts as the window is large.
+    """An IM-Tree with more than one immutable tree: the larger the window, the more levels.
 
-    IM-Tree (section 3.2 of PIM-Tree) has one small tree for new rows and one large one, and the small one
-    has to grow with the window, or else the large one is rewritten for few rows. At 2^23 rows the small
-    tree then misses the cache at each insert. Here the small tree keeps its size, and between it and the
-    large one stand `BreadthFirstTree`s that each hold `growth` times more, measured from the last one
-    upwards, so that it is rewritten for a `growth`-th of its rows whatever its size. A row is merged about
-    growth / 2 times at each level, in sequence, and searched for once at each, in trees of which all but
-    the last are small. What has expired is left out at each merge. No parameter depends on the window, so
-    it suits windows of time, whose rows are not known beforehand. It is beyond the papers.
+    IM-Tree (section 3.2 of PIM-Tree) has one small tree for new rows and one large tree. The small one must grow with
+    the window, or the large one is rewritten for few rows. At 2^23 rows the small tree then misses the cache at each
+    insert. Here the small tree keeps its size. Between it and the large tree are `BreadthFirstTree`s, each holding
+    `growth` times more than the one above. Sizes are measured from the last level upwards, so the last level is
+    rewritten for a `growth`-th of its rows, whatever its size. At each level a row is merged about growth / 2 times,
+    sequentially, and searched for once, and all levels except the last are small. Each merge drops expired rows.
+    No parameter depends on the window, so the index suits time windows, whose number of rows is not known in advance.
+    It is beyond the papers.
 
         recent 2, growth 4, the last level holds 20 rows, so the one above it may hold 5
-        levels  3 rows  20 rows      insert 5 2: recent is full, and goes down    5 rows  20 rows
-        then    insert 9 1           6 do not fit, all go on to the last          -       26 rows
+        levels  3 rows  20 rows      insert 5 2: recent is full and is merged down    5 rows  20 rows
+        then    insert 9 1           7 rows do not fit: all go to the last            -       27 rows
 
-    Cost: a row inserted costs O(growth * log(window) / log(growth)) moves in all, in sequence; a band
+    Cost: an inserted row is moved O(growth * log(window) / log(growth)) times in all, sequentially; a band costs
     O(log window) at each of the O(log(window) / log(growth)) levels and O(1) for each row in it.
     """
 
@@ -62,7 +62,7 @@ class LeveledTrees(KeyIndex):
         key: int = 0,
         first_position: int = 0,
     ) -> None:
-        """Up to `recent` rows are in a B+-tree of nodes of `fanout`; each level below holds `growth` times more."""
+        """Up to `recent` rows are in a B+-tree of `fanout`; each level below holds `growth` times more."""
         super().__init__(dimensions, key=key, first_position=first_position)
         check_whole_number("LeveledTrees", "recent", recent)
         check_whole_number("LeveledTrees", "growth", growth, least=2)
@@ -75,14 +75,14 @@ class LeveledTrees(KeyIndex):
         self._recent_rows = 0
         self._levels: list[BreadthFirstTree] = []
         self._spares: list[BreadthFirstTree | None] = []
-        self._ends: list[int] = []  # no row of a level has this position or a later one
+        self._ends: list[int] = []  # all rows of a level have positions below this
 
     def parameters(self) -> dict[str, Parameter]:
         return {"recent": self.recent, "growth": self.growth, "fanout": self.fanout}
 
     @property
     def level_rows(self) -> tuple[int, ...]:
-        """Rows of each immutable level, the smallest level first, expired ones included."""
+        """Rows of each immutable level, smallest level first, expired rows included."""
         return tuple(len(level) for level in self._levels)
 
     @property
@@ -106,7 +106,7 @@ class LeveledTrees(KeyIndex):
         self._settle(keys, positions)
 
     def _settle(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        """Bring sorted rows to the first level that has room for them and for all above it."""
+        """Merge sorted rows, and all levels above, into the first level that has room for them."""
         wanted = self._levels_for(len(self._levels[-1]) if self._levels else len(keys))
         while len(self._levels) > wanted:
             keys, positions = _merged(self._levels.pop(0).entries(), (keys, positions), self._below)
@@ -125,7 +125,7 @@ class LeveledTrees(KeyIndex):
                 return
             if len(level):
                 keys, positions = _merged(level.entries(), (keys, positions), self._below)
-                # Kept for its arrays: the next rows of this level are written over them.
+                # Kept for its arrays: the next rows of this level overwrite them.
                 self._spares[number] = level
                 self._levels[number] = BreadthFirstTree.of(EMPTY, EMPTY)
 
@@ -137,12 +137,12 @@ class LeveledTrees(KeyIndex):
         return levels
 
     def _rooms(self) -> list[int]:
-        """What each level may hold, in proportion to the last, which holds what there is."""
+        """The most rows of each level, in proportion to the last level, which holds whatever there is."""
         last = len(self._levels[-1])
         return [last // self.growth**above for above in range(len(self._levels) - 1, -1, -1)]
 
     def _drop(self, below: int) -> None:
-        """Let go of levels without a live row; the others lose theirs when they are merged."""
+        """Drop levels without a live row; the others lose their expired rows in the next merge."""
         for number, end in enumerate(self._ends):
             if end <= below and len(self._levels[number]):
                 self._levels[number] = BreadthFirstTree.of(EMPTY, EMPTY)
@@ -178,9 +178,9 @@ class LeveledTrees(KeyIndex):
         assert self._recent_rows < self.recent
         for number, level in enumerate(self._levels):
             level.check_invariants()
-            # None is written over while it is asked.
+            # No tree in use is also a spare that a merge may overwrite.
             assert self._spares[number] is not level
-            # Its rows came before its end.
+            # All rows of a level lie before its end.
             assert not len(level) or level.entries()[1].max() < self._ends[number]
 
 

@@ -1,4 +1,4 @@
-"""One B+-tree with a node pool of its own that grows and shrinks with it."""
+"""One B+-tree with its own node pool, which grows and shrinks with it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from indexes.trees.bplus_tree_nodes import (
 from indexes.trees.bplus_tree_remove import remove_sorted
 
 FANOUT = 48
-"""Entries of a leaf and children of an inner node. In a cache larger nodes are a little faster, out of it smaller
-ones: from 32 to 96 it hardly matters."""
+"""Entries per leaf and children per inner node. In the cache larger nodes are a little faster, out of it smaller
+ones; between 32 and 96 it hardly matters."""
 
 FEWEST = 8
-"""Leaves for which there is always room."""
+"""There is always room for so many leaves."""
 
 
 class LinkedTree(Subindex):
-    """A classic B+-tree as a subindex, from which entries may be removed as well.
+    """A classic B+-tree as a subindex that also supports removal.
 
-    When the pool runs out of nodes it grows by a quarter; when a quarter of it would do whatever the
-    entries' distribution, the tree is built anew in a smaller one. In between, freed nodes are used again.
+    When the pool runs out of nodes it grows by a quarter. When a quarter of it would suffice for any distribution of
+    the entries, the tree is rebuilt in a smaller pool. In between, freed nodes are reused.
     """
 
     def __init__(self, fanout: int = FANOUT, leaves: int = FEWEST) -> None:
@@ -55,7 +55,7 @@ class LinkedTree(Subindex):
 
     @property
     def leaves(self) -> int:
-        """Leaves in use and freed."""
+        """Leaves ever claimed, in use or freed."""
         return int(self._nodes.claims[LEAVES])
 
     @property
@@ -77,7 +77,7 @@ class LinkedTree(Subindex):
         self._entries += len(keys)
 
     def remove(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        """Remove entries, which are held, given in ascending order. Cost: as `add`."""
+        """Remove entries, given in ascending order; all must be held. Cost: as `add`."""
         self._root = remove_sorted(self._nodes, self._root, keys, positions, 0, len(keys))
         self._entries -= len(keys)
         if 4 * nodes_needed(self.fanout, self._entries)[0] + FEWEST < len(self._nodes.leaf_count):
@@ -103,7 +103,7 @@ class LinkedTree(Subindex):
         leaves, inner, entries = check_tree(self._nodes, self._root)
         # The entries are counted.
         assert entries == self._entries
-        # Every node claimed is part of the tree or free.
+        # Every node ever claimed is part of the tree or free.
         free_leaf, free_inner = int(self._nodes.claims[FREE_LEAF]), int(self._nodes.claims[FREE_INNER])
         while free_leaf >= 0:
             leaves, free_leaf = leaves + 1, int(self._nodes.leaf_next[free_leaf])

@@ -1,4 +1,4 @@
-"""The mutable part of a PIM-Tree: a small B+-tree for each range of keys, each under a lock of its own."""
+"""The mutable part of a PIM-Tree: a small B+-tree for each range of keys, each with its own lock."""
 
 from __future__ import annotations
 
@@ -30,35 +30,34 @@ from indexes.trees.bplus_tree_nodes import (
 from indexes.trees.breadth_first_tree import BreadthFirstTree, TreeArrays, find_node
 
 LOCK, ROWS, ROOT = 0, 1, 2
-"""What a partition's cell holds; ROOT is meaningless while ROWS is 0.
+"""The fields of a partition's cell; ROOT is meaningless while ROWS is 0.
 
-A cell is a cache line, or the holder of one lock would slow down those of its neighbours.
+A cell fills a cache line; otherwise the holder of one lock would slow down the holders of neighbouring locks.
 """
 
 
 class PartitionArrays(NamedTuple):
-    """The partitions as the kernels take them."""
+    """The partitions in the form that kernels take."""
 
-    tree: TreeArrays  # whose nodes at `depth` give the ranges
+    tree: TreeArrays  # its nodes at `depth` define the ranges
     depth: int
     greatest: np.ndarray  # the greatest key of each partition
     cells: np.ndarray  # a line for each partition
-    granted: np.ndarray  # leaves handed out, and a line further inner nodes
-    nodes: Nodes  # the pool; its own claims are not used
+    granted: np.ndarray  # leaves handed out and, one line further, inner nodes handed out
+    nodes: Nodes  # the pool; its own claims are unused
 
 
 class Partitions:
-    """One B+-tree for each node of a `BreadthFirstTree` at some depth, for the same range of keys.
+    """One B+-tree for each node of a `BreadthFirstTree` at some depth, over the same range of keys.
 
-    The component T_I of PIM-Tree (section 3.3). The ranges divide the rows of the immutable tree evenly,
-    hence also new rows of the same distribution. All trees take nodes from one pool, through an atomic
-    counter. A thread holds one lock at a time: of the partition in which it inserts all rows of a batch
-    that belong there, or in which it visits the bands that begin there. The immutable tree leads to the
-    partition without any lock.
+    The component T_I of PIM-Tree (section 3.3). The ranges divide the rows of the immutable tree evenly, and so also
+    new rows of the same distribution. All trees take nodes from one pool, through an atomic counter. A thread holds
+    one lock at a time: of the partition into which it inserts all rows of a batch that belong there, or in which it
+    visits the bands that begin there. Finding the partition in the immutable tree needs no lock.
 
-    Where we depart: leaves of neighbouring partitions are not linked. A band that reaches into the next
-    partition has to take that lock in any case, and finds the first leaf from the root, which is as a
-    rule the leaf itself; an empty partition needs neither leaf nor lock.
+    Where we depart: leaves of neighbouring partitions are not linked. A band that reaches into the next partition must
+    take that lock anyway, and then finds the first leaf from the root, which usually is that leaf. An empty partition
+    needs neither leaf nor lock.
 
         tree at depth 1:   nodes up to 4, up to 9, and the rest        partitions 0 1 2
         insert 7 3 4 12 5 9:   3 4   |   5 7 9   |   12
@@ -66,7 +65,7 @@ class Partitions:
     """
 
     def __init__(self, tree: BreadthFirstTree, depth: int, fanout: int, room: int) -> None:
-        """Empty, for up to `room` rows in all. A tree that is not so high has its leaves as partitions."""
+        """Empty partitions for up to `room` rows in all. If the tree is less deep, its leaves are the partitions."""
         self.room = room
         depth = min(depth, tree.height)
         greatest = tree.greatest(depth)
@@ -94,7 +93,7 @@ class Partitions:
         return int(nodes_bytes(arrays.nodes) + arrays.cells.nbytes + arrays.granted.nbytes + arrays.greatest.nbytes)
 
     def add(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        """Insert rows that ascend by key and position; several threads may.
+        """Insert rows that ascend by key and position. Several threads may call it at once.
 
         Cost: O(log(partitions)) for each partition they meet, O(log(rows of a partition)) for each row.
         """
@@ -104,19 +103,19 @@ class Partitions:
     def visit(
         self, band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe
     ) -> tuple[int, int, int]:
-        """See `candidates.Visit`; several threads may, also while rows are added."""
+        """See `candidates.Visit`. Several threads may call it at once, also while others add rows."""
         found: tuple[int, int, int] = _visit(band, used, positions, ends, probe, self.arrays)
         return found
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Keys and positions by ascending keys, while nothing is added. Cost: O(rows + partitions)."""
+        """Keys and positions by ascending keys; no thread may add rows meanwhile. Cost: O(rows + partitions)."""
         keys, positions = np.empty((2, len(self)), np.int64)
         _read(self.arrays, keys, positions)
         return frozen(keys), frozen(positions)
 
     def check_invariants(self) -> None:
         arrays = self.arrays
-        # Nobody holds a lock while nothing happens.
+        # No lock is held between calls.
         assert not arrays.cells[LOCK::LINE].any()
         # There are no more rows than there is room for.
         assert len(self) <= self.room
@@ -129,22 +128,22 @@ class Partitions:
                 some_leaves, some_inner, entries = check_tree(arrays.nodes, int(line[ROOT]))
                 leaves += some_leaves
                 inner += some_inner
-                # It has as many rows as are counted.
+                # Its rows are counted.
                 assert entries == rows
                 keys, positions = np.empty((2, rows), np.int64)
                 read_tree(arrays.nodes, int(line[ROOT]), keys, positions)
-                # They belong to its range.
+                # Its keys lie in its range.
                 assert least <= keys[0] <= keys[-1] <= greatest
-            # No key belongs to two partitions; after the greatest integer there is none.
+            # No key belongs to two partitions; none lies above the greatest integer.
             least = greatest + 1
-        # Every node that was handed out is in one tree.
+        # Every node handed out is in exactly one tree.
         assert arrays.granted[0] == leaves
         assert arrays.granted[LINE] == inner
 
 
 @kernel
 def _grant(nodes: Nodes, granted: np.ndarray) -> bool:
-    """Hand the node that is lacking to a thread's own claims; False if the pool has none left."""
+    """Hand the missing node to a thread's own claims; False if the pool has none left."""
     if nodes.claims[FREE_LEAF] < 0:
         leaf = fetch_add(granted, 0, 1)
         if leaf >= nodes.leaf_count.size:
@@ -164,8 +163,8 @@ def _grant(nodes: Nodes, granted: np.ndarray) -> bool:
 def _insert(partitions: PartitionArrays, keys: np.ndarray, positions: np.ndarray) -> int:
     pool = partitions.nodes
     cells = partitions.cells
-    # Claims of this thread alone, which own no node: a split that lacks one comes back for it, so that a
-    # node is handed out when it is used, and none is left over.
+    # This thread's own claims, empty at first: a split that lacks a node comes back for it. So nodes are handed out
+    # only when they are used, and none is left over.
     claims = np.empty(4, np.int64)
     claims[LEAVES], claims[FREE_LEAF] = pool.leaf_count.size, -1
     claims[INNER], claims[FREE_INNER] = pool.inner_count.size, -1
@@ -220,7 +219,7 @@ def _visit(
     first = 0
     for b in range(band, bands):
         low, high = probe.low[b], probe.high[b]
-        # Bands ascend, so the last one's partition or a later one is the first that matters.
+        # Bands ascend, so the search starts at the previous band's partition.
         if b == band or partitions.greatest[first] < low:
             first = find_node(partitions.tree, low, partitions.depth)
         needed = used

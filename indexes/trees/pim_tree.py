@@ -1,4 +1,4 @@
-"""The partitioned in-memory merge tree: an IM-Tree that several threads fill and ask at once."""
+"""The partitioned in-memory merge tree: an IM-Tree that several threads fill and probe at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from indexes.trees.partitions import Partitions
 from indexes.trees.shared_row_columns import SharedRowColumns
 
 INSERTION_DEPTH = 2
-"""17 to 256 partitions, by how full the root is; deeper ones cost small batches a lock for every few rows."""
+"""17 to 256 partitions, depending on how full the root is. Deeper, a small batch takes a lock for every few rows."""
 
 Structure = TypeVar("Structure", BreadthFirstTree, Partitions)
 
@@ -28,7 +28,7 @@ NOTHING = frozen(np.empty(0, np.int64))
 
 
 class View(NamedTuple):
-    """What a probe sees: all rows, each in one place. It is replaced as a whole; only `recent` changes, by inserts."""
+    """All rows that a probe sees, each in one place. It is replaced as a whole; inserts change only `recent`."""
 
     settled: BreadthFirstTree
     recent: Partitions
@@ -45,39 +45,36 @@ class View(NamedTuple):
 class PIMTree(KeyIndex):
     """New rows in `Partitions`, one small B+-tree per key range; all others in a `BreadthFirstTree`.
 
-    The PIM-Tree (section 3.3) with its non-blocking merge in two phases (section 4.2). The nodes of the
-    immutable tree at `insertion_depth` give the ranges. When the new rows reach `merge_ratio * window`,
-    the thread whose batch fills them merges both components into a new tree without what has expired,
-    and the ranges adapt to it:
+    The PIM-Tree (section 3.3) with its non-blocking merge in two phases (section 4.2). The nodes of the immutable tree
+    at `insertion_depth` define the key ranges. When the new rows reach `merge_ratio * window`, the thread whose batch
+    reaches the limit merges both components into a new tree without the expired rows, and the ranges adapt to it:
 
-      1. New partitions are opened beside those to be merged, and inserts go there. Probes ask the old
-         tree, the rows being merged and the newest ones; nobody waits.
-      2. The tree is there. Inserts wait, probes do not, while the rows that came in phase 1 are put into
-         the partitions of the new tree; then tree and partitions are swapped in.
+      1. The thread opens new partitions beside those to be merged, and inserts go there. Probes search the old tree,
+         the rows being merged and the newest rows. No thread waits.
+      2. When the new tree is built, inserts wait, but probes do not, while the rows of phase 1 are moved into the
+         partitions of the new tree. Then tree and partitions are swapped in.
 
     With merge="blocking", inserts and probes wait until the merge is done.
 
-    Where we depart: the paper keeps the rows of phase 1 unindexed and lets probes scan them; here they
-    are indexed at once, in the old ranges. A batch that would fill the partitions is part of the merge
-    instead, so batches of any size work. If phase 1 lasts so long that the new partitions are full as
-    well, inserts wait for its end. Which rows a probe may meet is not asked of an "edge tuple" but of its
-    live range.
+    Where we depart: the paper leaves the rows of phase 1 unindexed and lets probes scan them; here they are indexed at
+    once, in the old ranges. A batch that would fill the partitions becomes part of the merge instead, so batches of
+    any size work. If phase 1 lasts so long that the new partitions fill up as well, inserts wait for its end. The
+    probe's live range, not an "edge tuple", decides which rows it may meet.
 
-    Threads: `insert`, `insert_at`, `probe`, `count`, `expire` and `merge` may be called by any number of
-    threads at once. A probe meets every row whose insert had returned when it began; of rows that are
-    just being inserted it may meet any, and reports none that does not match. Positions below `expire`'s
-    bound must not be asked for by probes still running. `snapshot`, `nbytes` and `check_invariants` are
-    for moments at which nothing else runs.
+    Threads: any number of threads may call `insert`, `insert_at`, `probe`, `count`, `expire` and `merge` at once. A
+    probe meets every row whose insert had returned before the probe began. It may also meet rows that are being
+    inserted, but reports none that does not match. No running probe may include positions below `expire`'s bound.
+    Call `snapshot`, `nbytes` and `check_invariants` only while nothing else runs.
 
         window 16, merge_ratio 1/2, insertion_depth 1, immutable_fanout 3
         tree               2 4 4 | 5 7 8 | 9 9 11     its three leaves are the nodes at depth 1
         insert 3 10 6 4    3 4   | 6     | 10         ranges up to 4, up to 8, and the rest
-        insert 1 1 2 7     makes 8 new rows: all go into a new tree, one level higher
+        insert 1 1 2 7     8 new rows: all are merged into a new tree, one level higher
         tree               1 1 2 | 2 3 4 | 4 4 5 || 6 7 7 | 8 9 9 | 10 11
         ranges             up to 5, and the rest
 
-    Cost: as an `IMTree`, the small tree having the rows of one partition, and a lock for each partition
-    that a batch meets.
+    Cost: as an `IMTree` whose small tree has the rows of one partition, plus a lock for each partition that a batch
+    meets.
     """
 
     concurrent_inserts: ClassVar[bool] = True
@@ -95,9 +92,9 @@ class PIMTree(KeyIndex):
         key: int = 0,
         first_position: int = 0,
     ) -> None:
-        """For about `window` rows; `fanout` is of the small trees' nodes.
+        """For about `window` rows; `fanout` belongs to the small trees, `immutable_fanout` to the large one.
 
-        A tree of few rows has no nodes as deep as `insertion_depth`; its leaves are the partitions then.
+        While the tree is less deep than `insertion_depth`, its leaves define the partitions.
         """
         super().__init__(dimensions, key=key, first_position=first_position)
         check_whole_number("PIMTree", "window", window)
@@ -107,7 +104,7 @@ class PIMTree(KeyIndex):
         if not 0 < merge_ratio <= 1:
             raise ValueError(f"PIMTree: merge_ratio must lie in (0, 1], not {merge_ratio}")
         if merge not in ("non-blocking", "blocking"):
-            raise ValueError(f'PIMTree: merge is "non-blocking" or "blocking", not {merge!r}')
+            raise ValueError(f'PIMTree: merge must be "non-blocking" or "blocking", not {merge!r}')
         self.window = window
         self.merge_ratio = merge_ratio
         self.insertion_depth = insertion_depth
@@ -118,16 +115,16 @@ class PIMTree(KeyIndex):
         if self._rows is not None:
             self._rows = SharedRowColumns(dimensions - 1, first_position)
         settled = BreadthFirstTree.of(NOTHING, NOTHING, immutable_fanout)
-        # Guards everything below, and the two positions of the class above.
+        # Guards every field below, and `next_position` and `_below` of the base class.
         self._changed = threading.Condition()
         self._view = View(settled, self._partitions(settled), None)
-        self._reserved = 0  # rows in the newest partitions, those that are just being inserted included
-        self._writers: dict[Partitions, int] = {}  # how many threads are inserting into which partitions
-        self._readers: dict[BreadthFirstTree, int] = {}  # how many probes are asking which tree
-        self._merging = False  # some thread merges
-        self._closed = False  # nobody may begin to insert
-        self._failed = False  # a merge was broken off, and with it the index
-        self._retired: BreadthFirstTree | None = None  # the tree before; its arrays serve again without readers
+        self._reserved = 0  # rows in the newest partitions, including those being inserted
+        self._writers: dict[Partitions, int] = {}  # threads that are inserting, by partitions
+        self._readers: dict[BreadthFirstTree, int] = {}  # probes that are running, by tree
+        self._merging = False  # a thread is merging
+        self._closed = False  # no insert may begin
+        self._failed = False  # a merge was interrupted, so rows may be missing
+        self._retired: BreadthFirstTree | None = None  # the previous tree; reused when no probe reads it
 
     def parameters(self) -> dict[str, Parameter]:
         return {
@@ -182,17 +179,17 @@ class PIMTree(KeyIndex):
                 found = collect(view.visits(), probe, len(live), limit, ordered) if len(probe.row) else None
             finally:
                 self._close_view(view)
-            # The ring moved: rows inserted since are only in its new place.
+            # The ring moved: rows inserted since are only in the new one.
             if self._rows is None or self._rows.values is columns:
                 return found if len(probe.row) else Matches.empty(len(live))
 
     def expire(self, below: int) -> None:
-        """Cost: O(1); the rows go at the next merge."""
+        """Cost: O(1); the next merge drops the rows."""
         with self._changed:
             super().expire(below)
 
     def merge(self) -> None:
-        """Merge now, in this thread, unless another one does. Cost: O(window)."""
+        """Merge now, in this thread, unless another thread is merging. Cost: O(window)."""
         with self._changed:
             if self._merging or not self._reserved:
                 return
@@ -206,7 +203,7 @@ class PIMTree(KeyIndex):
         assert len(keys) == self.dimensions, "one key column per dimension"
         if not len(keys[0]):
             return
-        # Before the row can be met, as its other keys are read when it is.
+        # First, because a probe that meets the row reads its other keys.
         if self._rows is not None:
             self._rows.append(first, [ordered_integers(keys[d].values) for d in self._others], self._below)
         integers, positions = sorted_rows(keys, self.key, first)
@@ -224,7 +221,7 @@ class PIMTree(KeyIndex):
                 self._changed.notify_all()
 
     def _begin_insert(self, rows: int) -> Partitions | None:
-        """The partitions to insert so many rows into, or None if this thread is to merge them."""
+        """The partitions into which to insert `rows` rows, or None if this thread must merge instead."""
         with self._changed:
             while True:
                 self._check()
@@ -240,9 +237,9 @@ class PIMTree(KeyIndex):
                 self._changed.wait()
 
     def _merge(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        """Merge all rows and these, by ascending keys, into a new tree. This thread has set `_merging`.
+        """Merge all rows and the given ones, sorted by key, into a new tree. This thread has set `_merging`.
 
-        A merge that is broken off (memory, Ctrl-C) breaks the index: whoever waits for it or comes later is told.
+        A merge that is interrupted (out of memory, Ctrl-C) breaks the index: all waiting and later calls raise.
         """
         try:
             self._merge_all(keys, positions)
@@ -254,7 +251,7 @@ class PIMTree(KeyIndex):
 
     def _check(self) -> None:
         if self._failed:
-            raise RuntimeError("PIMTree: a merge was broken off, rows may be missing: restore it from a snapshot")
+            raise RuntimeError("PIMTree: a merge was interrupted and rows may be missing: restore it from a snapshot")
 
     def _merge_all(self, keys: np.ndarray, positions: np.ndarray) -> None:
         before = self._view
@@ -298,7 +295,7 @@ class PIMTree(KeyIndex):
     def _probe(self, intervals: Sequence[Interval], live: Live) -> Probe:
         while True:
             probe = super()._probe(intervals, live)
-            # The ring may move between the moments at which its mask and its values are read.
+            # The ring may move between reading its mask and reading its values.
             if self._rows is None or probe.mask + 1 == probe.others.shape[1]:
                 return probe
 
@@ -311,29 +308,29 @@ class PIMTree(KeyIndex):
 
     def check_invariants(self) -> None:
         super().check_invariants()
-        # Nobody inserts, merges or probes.
+        # No thread inserts, merges or probes.
         assert not self._writers
         assert not self._merging
         assert not self._closed
         assert not self._readers
-        # The partitions are counted right, not full, and alone.
+        # There is one set of partitions; its rows are counted and it is not full.
         assert self._reserved == len(self._view.recent) < self.recent_limit
         assert self._view.merging is None
         self._view.recent.check_invariants()
-        # The ranges are those of the tree.
+        # The ranges come from the tree in use.
         assert self._view.recent.arrays.tree is self._view.settled.arrays
         self._view.settled.check_invariants()
-        # The tree whose arrays serve again is not the one in use.
+        # The retired tree is not the one in use.
         assert self._retired is not self._view.settled
 
 
 def _enter(inside: dict[Structure, int], structure: Structure) -> None:
-    """Count one thread more."""
+    """Count one more thread."""
     inside[structure] = inside.get(structure, 0) + 1
 
 
 def _leave(inside: dict[Structure, int], structure: Structure) -> bool:
-    """Count one thread less; whether it was the last."""
+    """Count one thread less. Returns whether it was the last."""
     inside[structure] -= 1
     if inside[structure]:
         return False

@@ -266,9 +266,9 @@ def test_a_merge_that_is_broken_off_keeps_nobody_waiting(
     monkeypatch.setattr(BreadthFirstTree, "merged", no_memory)
     with pytest.raises(MemoryError):
         index.insert([Keys(np.arange(5))])
-    with pytest.raises(RuntimeError, match=r"PIMTree: a merge was broken off.*restore"):
+    with pytest.raises(RuntimeError, match=r"PIMTree: a merge was interrupted.*restore"):
         index.insert([Keys(np.arange(10))])
-    with pytest.raises(RuntimeError, match=r"PIMTree: a merge was broken off.*restore"):
+    with pytest.raises(RuntimeError, match=r"PIMTree: a merge was interrupted.*restore"):
         index.probe([Interval(np.array([0]), np.array([9]))], Live.everything(1))
 
 
@@ -281,5 +281,5 @@ def test_wrong_arguments_are_named() -> None:
         PIMTree(8, insertion_depth=-1)
     with pytest.raises(ValueError, match="PIMTree: immutable_fanout"):
         PIMTree(8, immutable_fanout=1)
-    with pytest.raises(ValueError, match="PIMTree: merge is"):
+    with pytest.raises(ValueError, match="PIMTree: merge must be"):
         PIMTree(8, merge="never")  # type: ignore[arg-type]
