@@ -26,7 +26,7 @@ from indexes.trees.leveled_trees import LeveledTrees
 from indexes.trees.pim_tree import PIMTree
 
 SUBWINDOWS = 4
-"""Subwindows of PanJoin's structures in a window: few, because every probe asks each of them."""
+"""Subwindows of PanJoin's structures in a window: few, because every probe searches each of them."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def make_index(
     'LeveledTrees'
     """
     if name not in CATALOGUE:
-        raise ValueError(f"there is no index called {name!r}; there are {', '.join(CATALOGUE)}")
+        raise ValueError(f"no index is called {name!r}; choose one of {', '.join(CATALOGUE)}")
     for what, value in (("window", window), ("batch", batch), ("dimensions", dimensions)):
         check_whole_number(name, what, value)
     return CATALOGUE[name].make(Place(window, batch, dimensions, key, first_position))

@@ -1,15 +1,16 @@
-"""The cells of a grid: appending rows to them, visiting a rectangle of them, listing what they hold.
+"""The cells of a grid: append rows, visit a rectangle of cells, list their rows.
 
 A cell is a cache line: a head and up to seven rows in the order of their positions. A row is one number: its position,
-counted from a base, and its two codes. When a cell is full, expired rows make room; if there are none, the line goes to
-the log of full lines, and the head keeps its place there. The log is a ring that is freed from its oldest line on: a
-chain ends where it leads to before what is held.
+counted from a base, and its two codes. When a cell is full, expired rows make room. If there are none, the line moves
+to the log of full lines, and the head remembers its place there. The log is a ring that is freed from its oldest line
+on; a chain ends where a link points before the oldest line held.
 
     head = (1 + place of the cell's last full line in the log) * 8 + rows here       no line: place -1
     row  = 0, position - base: 31 bits | 0, code: 15 bits | 0, code: 15 bits         no row: 2^31 - 1, 0, 0
 
-The bits before the three fields are guards. Set, they keep a subtraction of all three at once from borrowing across
-fields, and tell afterwards which of them was smaller: two subtractions compare a row with both ends of three ranges.
+The bits before the three fields are guards. If set, they keep a subtraction of all three fields at once from borrowing
+across fields, and show afterwards which field was smaller: two subtractions compare a row with both ends of three
+ranges.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from indexes.kernels.prefetch import prefetch
 from indexes.one_key.candidates import Probe, passes
 
 LINE, FULL = 8, 7
-"""Numbers of a cell, and rows of one."""
+"""Numbers per cell, and rows per cell."""
 
 MOST = (1 << 31) - 1
-"""Positions that can be counted from a base."""
+"""Most positions that can be counted from a base."""
 
 GUARDS = -(1 << 63) | 1 << 31 | 1 << 15
 
@@ -36,22 +37,22 @@ CODE = CODES - 1
 FIELD = (1 << 16) - 1
 
 NO_ROW = MOST << 32
-"""In an empty place: a position behind what any range ends with."""
+"""Marks an empty place: a position beyond the end of any range."""
 
 DECIDED = CODES
-"""In place of a code that no row needs to be compared with."""
+"""Instead of a code, if rows with that code need no comparison of keys."""
 
 GROUP = 32
-"""Rows whose cells are fetched together."""
+"""Rows whose cells are prefetched together."""
 
 AHEAD = 4
-"""Probe rows whose cells are fetched before they are read."""
+"""Probe rows whose cells are prefetched before they are read."""
 
 
 class Cells(NamedTuple):
-    """What the kernels take: the cells and behind them the log, line by line, and how codes lead to a cell.
+    """The form that kernels take: the cells, behind them the log, line by line, and how codes map to a cell.
 
-    Both are in one array, since a view of a row is a counted reference, which threads would contend for.
+    Cells and log share one array, because a view of a row is a counted reference, for which threads would contend.
     """
 
     lines: np.ndarray  # cell c from c * LINE on; place p of the log from log + (p & mask) * LINE on
@@ -78,7 +79,7 @@ def append_rows(
 ) -> tuple[int, int]:
     """Add the rows from number `start` on, positions ascending; the log holds the places [oldest, end).
 
-    Returns (number of rows, new end); where the log has no room, the row to go on with instead.
+    Returns (number of rows, new end), or (the row to continue with, new end) if the log has no room.
     """
     lines, base = cells.lines, cells.base
     a, b, c, d = first_codes
@@ -124,7 +125,7 @@ def append_rows(
 
 @kernel
 def free_lines(cells: Cells, oldest: int, end: int, below: int) -> int:
-    """The first place of the log in [oldest, end) whose last row is not expired. Cost: O(lines freed)."""
+    """The first place of the log in [oldest, end) whose last row has not expired. Cost: O(lines freed)."""
     lines, log, mask = cells.lines, cells.log, cells.mask
     while oldest < end and lines[log + (oldest & mask) * LINE + FULL] >> 32 < below - cells.base:
         oldest += 1
@@ -144,11 +145,11 @@ def encode_probes(
     corners: np.ndarray,
     asked: np.ndarray,
 ) -> None:
-    """What each probe row asks for, in the form of a row of the grid, and the cell where its rectangle begins.
+    """Encode each probe row's rectangle like a row of the grid, and find the cell where it begins.
 
-    asked[row]: the least position and codes; the greatest ones and the guards, or 0 if no position is live; and again
-    the least and greatest codes, as far as a row of that code needs to be settled by its keys, DECIDED in place of the
-    others. `lows` and `highs` are of the two dimensions; one that is `whole` has the range of all codes.
+    asked[row] holds: the least position and codes; the greatest ones with the guards, or 0 if no position is live; and
+    once more the least and the greatest codes, with DECIDED instead of each code whose rows all lie inside, so that
+    their keys need no comparison. `lows` and `highs` belong to the two dimensions; a `whole` one spans all codes.
     """
     a, b, c, d = first_codes
     e, f, g, h = second_codes
@@ -171,14 +172,14 @@ def encode_probes(
 
 @kernel
 def _corners(low: int, high: int, cells: Cells) -> tuple[int, int, int, int]:
-    """First and last column, first and last strip of a rectangle."""
+    """The first and last column, the first and last strip of a rectangle."""
     columns = ((low >> 16) & CODE) >> cells.first_shift, ((high >> 16) & CODE) >> cells.first_shift
     return columns[0], columns[1], (low & CODE) >> cells.second_shift, (high & CODE) >> cells.second_shift
 
 
 @kernel
 def _undecided(entry: int, low: int, high: int) -> bool:
-    """Whether a row has one of the codes that need to be settled."""
+    """Whether a row has a code that requires comparing keys."""
     code, other = (entry >> 16) & CODE, entry & CODE
     return (code == low >> 16) | (code == high >> 16) | (other == low & FIELD) | (other == high & FIELD)
 
@@ -195,11 +196,12 @@ def visit_cells(
     oldest: int,
     settle: bool,
 ) -> tuple[int, int, int]:
-    """What the probe rows meet in their rectangles, see `candidates.Visit`.
+    """Visit the rectangles of the probe rows; see `candidates.Visit`.
 
-    Rows whose codes leave it open are settled by their keys; all of them where other conditions `settle`. The seven
-    places of a line are compared without a branch, empty ones too: candidates are written before it is known whether
-    they are any, and settled when the rectangle is done. Where room may not suffice for that, `_visit_with_care`.
+    Rows that their codes do not decide are settled by their keys; with `settle`, because of other conditions, all rows
+    are. The seven places of a line are compared without a branch, empty ones included: each is written as a candidate
+    before the outcome is known, and candidates are settled when the rectangle is done. Where there may not be enough
+    room for that, `_visit_with_care` takes over.
     """
     lines, base = cells.lines, cells.base
     log, mask = cells.log, cells.mask
@@ -236,7 +238,7 @@ def visit_cells(
                         if place < oldest:
                             break
                         line = np.uint64(log + (place & mask) * LINE)
-                        # Older lines have older rows only, and none of these is live.
+                        # Older lines have only older rows, and none of these is live.
                         if lines[line + np.uint64(FULL)] >> 32 < low >> 32:
                             break
         if crowded:
@@ -266,7 +268,7 @@ def _visit_with_care(
     oldest: int,
     settle: bool,
 ) -> int:
-    """As `visit_cells` for one probe row, but writes matches only, and only counts those that have no room."""
+    """As `visit_cells` for one probe row, but writes only matches, and only counts those without room."""
     lines = cells.lines
     low, high, least, greatest = asked[row]
     first_column, last_column, first_strip, last_strip = _corners(low, high, cells)
@@ -299,7 +301,7 @@ def mark_held(cells: Cells, oldest: int, below: int, held: np.ndarray) -> None:
             for i in range(line + 1, line + 1 + (lines[line] & FULL)):
                 position = cells.base + (lines[i] >> 32)
                 if position >= below:
-                    assert not held[position - below], "no row is kept twice"
+                    assert not held[position - below], "no row is stored twice"
                     held[position - below] = True
             place = (lines[line] >> 3) - 1
             if place < oldest:

@@ -30,19 +30,19 @@ from indexes.kernels.window_index import WindowIndex
 from indexes.one_key.candidates import Probe, collect, live_of
 
 SAMPLED_ROWS, SAMPLED_PROBES = 4096, 128
-"""From these the codes, and from both the shape of the grid, are made."""
+"""Codes are made from a sample of rows, the grid's shape from a sample of rows and one of probe rows."""
 
 EXPECTED_WIDTH = CODES // 512
-"""Codes of an interval as long as none has been seen."""
+"""Assumed width of an interval, in codes, until one has been seen."""
 
 CROWDED = 2.0
-"""Times as crowded as it was when made, in either dimension, a grid is made anew."""
+"""A grid is rebuilt when it is so many times as crowded, in either dimension, as when it was made."""
 
 TOLD_APART = 8
-"""Bits of a code by which a sample is told apart to see how crowded the columns are."""
+"""Leading bits of a code that tell a sample's columns apart when crowding is measured."""
 
 FIRST_LOOK = 4096
-"""Rows after which a grid is looked at for the first time; later on, whenever a quarter of the window has come."""
+"""A grid is reviewed first after so many rows, and later whenever a quarter of the window has been replaced."""
 
 
 class GridIndex(WindowIndex):
@@ -50,15 +50,15 @@ class GridIndex(WindowIndex):
 
     None of the papers has a structure for two bands: they index one attribute and filter by the other, or match the
     sorted runs of both. A grid finds the rows near a point in a few cache lines, whatever the window's size. Its
-    columns and strips are not of equal width but of equally many rows (`rank_codes`), and their number follows the
-    intervals that are asked for (`grid_shape`). Both are looked at again whenever a quarter of the window has been
-    replaced; if the keys drift, or intervals change, a new grid is made. A row has its codes with it, so most rows are
-    accepted or refused without a look at their keys; the others are settled by these, so the codes never show in a
-    result (`grid_cells`). Probe rows are answered in the order of their cells.
+    columns and strips do not have equal widths but equally many rows (`rank_codes`), and their number follows the
+    intervals of the probe rows (`grid_shape`). Both are reviewed whenever a quarter of the window has been replaced; if
+    keys drift or intervals change, a new grid is made. Each row is stored with its codes, so most rows are accepted or
+    rejected without reading their keys. Keys settle the others, so codes never affect a result (`grid_cells`). Probe
+    rows are answered in the order of their cells.
 
-    With more than two dimensions, the two that leave the fewest rows are gridded and the others filter; with one, the
-    grid is a row of cells. Negated dimensions, half-lines and intervals of any width are answered, by visiting all that
-    they touch.
+    With more than two dimensions, the two that leave the fewest rows are gridded and the others filter. With one, the
+    grid is a row of cells. Negated dimensions, half-lines and intervals of any width are answered by visiting all cells
+    that they touch.
 
         sample x: 10 20 30 40   y: 5 6 7 8, two cells by two: columns below and from 30, strips below and from 7
         rows (10, 8) (40, 5) (20, 6)         cells   2: (10, 8)   3: -
@@ -73,7 +73,7 @@ class GridIndex(WindowIndex):
     def __init__(
         self, dimensions: int = 2, *, window: int = 1, first_position: int = 0, first_look: int = FIRST_LOOK
     ) -> None:
-        """`window` is the number of rows that the grid is made for until there are more."""
+        """`window`: the rows for which the grid is made, until there are more."""
         for name, value in (("dimensions", dimensions), ("window", window), ("first_look", first_look)):
             check_whole_number("GridIndex", name, value)
         self.dimensions = dimensions
@@ -94,12 +94,12 @@ class GridIndex(WindowIndex):
     def insert(self, keys: Sequence[Keys]) -> None:
         """Cost: O(rows)."""
         if len(keys) != self.dimensions:
-            raise ValueError(f"GridIndex: made for {self.dimensions} dimensions, got {len(keys)} key columns")
+            raise ValueError(f"GridIndex: made for {self.dimensions} dimensions, but got {len(keys)} key columns")
         rows, first = len(keys[0]), self._next
         if not rows:
             return
         if first + rows - self._below > MOST:
-            raise ValueError(f"GridIndex: a window of {first + rows - self._below:,} rows is more than 2^31 - 1")
+            raise ValueError(f"GridIndex: a window of {first + rows - self._below:,} rows exceeds 2^31 - 1")
         columns = [ordered_integers(column.values) for column in keys]
         self._rows.append(first, columns, self._below)
         masks = [column.valid for column in keys if column.valid is not None]
@@ -108,7 +108,7 @@ class GridIndex(WindowIndex):
             columns = [column[chosen] for column in columns]
         positions = np.arange(first, first + rows) if chosen is None else chosen + first
         self._next += rows
-        # Positions are counted from a base, as far as that goes.
+        # Positions are stored relative to a base, which moves when they would not fit.
         worn = self._next - self._cells.base > MOST
         if worn or self._next - self._looked >= max(self._first_look, (self._next - self._below) // 4):
             self._look(positions, worn)
@@ -131,8 +131,8 @@ class GridIndex(WindowIndex):
             self._sampling = False
         on_axes = list(self._axes)
         whole = negated[on_axes]
-        first, end = live_of(live, self._below)
-        corners, asked = self._encode(lows[on_axes], highs[on_axes], whole, first, frozen(np.minimum(end, self._next)))
+        start, end = live_of(live, self._below)
+        corners, asked = self._encode(lows[on_axes], highs[on_axes], whole, start, frozen(np.minimum(end, self._next)))
         some_keys = np.logical_or(lows <= highs, negated[:, None]).all(axis=0)
         corners, order = sorted_with_order(corners)
         if not some_keys.all():
@@ -141,7 +141,7 @@ class GridIndex(WindowIndex):
         if not len(order):
             return Matches.empty(probes)
         rows = self._rows.values
-        probe = Probe(order, corners, corners, first, end, rows.shape[1] - 1, frozen(rows), lows, highs, negated)
+        probe = Probe(order, corners, corners, start, end, rows.shape[1] - 1, frozen(rows), lows, highs, negated)
         settle = bool(whole.any()) or self.dimensions > 2
         cells, oldest = self._cells, self._oldest
 
@@ -156,7 +156,7 @@ class GridIndex(WindowIndex):
         return collect([visit], probe, probes, limit, ordered)
 
     def expire(self, below: int) -> None:
-        """Cost: O(1) amortised; rows go when their cell needs the room."""
+        """Cost: O(1) amortised; a row is removed when its cell needs the room."""
         if below > self._below:
             self._below = min(below, self._next)
             self._oldest = free_lines(self._cells, self._oldest, self._end, self._below)
@@ -171,7 +171,7 @@ class GridIndex(WindowIndex):
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, np.ndarray]) -> Self:
-        """Cost: O(rows); the grid is made anew."""
+        """Cost: O(rows); the grid is rebuilt."""
         dimensions, window, first_look, below, following = (int(number) for number in snapshot["about"])
         index = cls(dimensions, window=window, first_position=below, first_look=first_look)
         index._next = index._looked = following
@@ -187,10 +187,10 @@ class GridIndex(WindowIndex):
         return self._cells.lines.nbytes + self._rows.nbytes + self._sample.nbytes + asked + codes
 
     def check_invariants(self) -> None:
-        # Positions go from what has expired to the next one; the log has room for the lines held, by a power of two.
+        # Positions lie between the expired ones and the next; the log's length, a power of two, holds all full lines.
         assert self._below <= self._next
         assert 0 <= self._end - self._oldest <= self._cells.mask + 1 == 1 << self._cells.mask.bit_length()
-        # No row is kept twice.
+        # No row is stored twice.
         self._held()
         lines = self._cells.lines.reshape(-1, LINE)
         cells = self._shape.cells
@@ -202,9 +202,9 @@ class GridIndex(WindowIndex):
         assert ((lines[places, 0] & 7) == 7).all()
         for cell in range(cells):
             rows, others = np.split(lines[cell, 1:], [lines[cell, 0] & 7])
-            # Empty places say so.
+            # Empty places are marked.
             assert (others == NO_ROW).all()
-            # Rows of a cell ascend by position and lie in it by their codes.
+            # Rows of a cell ascend by position, and their codes belong to the cell.
             assert (np.diff(rows >> 32) > 0).all()
             first, second = (rows >> 16) & CODE, rows & CODE
             shifts = self._shape.shifts
@@ -235,7 +235,7 @@ class GridIndex(WindowIndex):
             fresh[lines + (places & self._cells.mask)] = before[lines + (places & old.mask)]
 
     def _look(self, fresh: np.ndarray, worn: bool) -> None:
-        """Make a new grid if keys, intervals or their number have changed; `fresh` are the positions to be added."""
+        """Make a new grid if keys, intervals or the number of rows have changed; `fresh` positions come next."""
         self._looked = self._next
         rows = max(self._window, self._next - self._below)
         widths = self._widths()
@@ -252,12 +252,12 @@ class GridIndex(WindowIndex):
         self._sampling = True
 
     def _crowding(self) -> list[float]:
-        """For each axis how many rows share a row's column on average, over what they would if columns were even."""
+        """For each axis, how many rows share a row's column on average, relative to even columns."""
         positions = np.arange(self._below, self._next, max(1, (self._next - self._below) // SAMPLED_ROWS))
         keys = self._rows.at(positions)
         crowding = []
         for axis, codes, shift in zip(self._axes, self._codes, self._shape.shifts, strict=True):
-            # Not more columns than a sample can tell apart.
+            # No more columns than a sample can tell apart.
             shift = max(shift, BITS - TOLD_APART)
             counts = np.zeros(CODES >> shift, np.int64)
             count_codes(frozen(keys[axis]), shift, codes, counts)
@@ -271,7 +271,7 @@ class GridIndex(WindowIndex):
         falling: Sequence[bool] = (False, False),
         rising: Sequence[bool] = (False, False),
     ) -> None:
-        """A new grid of the rows at `held`, fit for those at `fresh` too."""
+        """Make a new grid of the rows at `held`, suited for those at `fresh` as well."""
         self._sample = self._sampled(np.concatenate([held, fresh]))
         self._axes = self._selective()
         first, second = (
@@ -286,7 +286,7 @@ class GridIndex(WindowIndex):
         self._crowding_made = self._crowding()
 
     def _sampled(self, positions: np.ndarray) -> np.ndarray:
-        """Keys of some of the rows at these positions, each dimension's ascending."""
+        """Keys of some of the rows at these positions, sorted by dimension."""
         some = positions[:: max(1, -(-len(positions) // SAMPLED_ROWS))]
         return frozen(np.sort(self._rows.at(some), axis=1))
 
@@ -304,7 +304,7 @@ class GridIndex(WindowIndex):
         return first, second
 
     def _widths(self) -> np.ndarray:
-        """How many codes the intervals seen last span, [axis, probe row]."""
+        """How many codes the latest intervals span, [axis, probe row]."""
         if self._asked is None:
             return np.full((2, 1), EXPECTED_WIDTH)
         lows, highs, negated = (array[list(self._axes)] for array in self._asked)
@@ -314,18 +314,18 @@ class GridIndex(WindowIndex):
         return np.maximum(np.stack(greatest) - np.stack(least), 0)
 
     def _encode(
-        self, lows: np.ndarray, highs: np.ndarray, whole: np.ndarray, first: np.ndarray, end: np.ndarray
+        self, lows: np.ndarray, highs: np.ndarray, whole: np.ndarray, start: np.ndarray, end: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """For probe rows the cells where their rectangles begin, and what they ask for, as the kernels take it."""
+        """The cells where the probe rows' rectangles begin, and the rectangles in the form that kernels take."""
         corners, asked = np.empty(lows.shape[1], np.int64), np.empty((lows.shape[1], 4), np.int64)
         encode_probes(
-            self._cells, *self._codes, frozen(lows), frozen(highs), frozen(whole), first, end, corners, asked
+            self._cells, *self._codes, frozen(lows), frozen(highs), frozen(whole), start, end, corners, asked
         )  # fmt: skip
         return corners, frozen(asked)
 
 
 def _empty_cells(shape: GridShape, lines: int, base: int) -> Cells:
-    """Cells without rows, and a log for so many full lines."""
+    """Cells without rows, and a log for `lines` full lines."""
     room = np.empty((shape.cells + lines) * LINE, np.int64)
     room[: shape.cells * LINE].reshape(-1, LINE)[:, 1:] = NO_ROW
     room[: shape.cells * LINE : LINE] = 0
@@ -333,10 +333,10 @@ def _empty_cells(shape: GridShape, lines: int, base: int) -> Cells:
 
 
 def _lower(sample: np.ndarray) -> int:
-    """A quarter of a sorted sample lies below."""
+    """The lower quartile of a sorted sample."""
     return int(sample[len(sample) // 4])
 
 
 def _upper(sample: np.ndarray) -> int:
-    """A quarter of a sorted sample lies above."""
+    """The upper quartile of a sorted sample."""
     return int(sample[-1 - len(sample) // 4])

@@ -1,4 +1,4 @@
-"""How a grid over two dimensions is cut into cells, and when that should be thought over."""
+"""How a grid over two dimensions is cut into cells, and when another shape is better."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ BITS = 15
 """Bits of a code."""
 
 CELL, CHAINED, ROW = 25.0, 80.0, 1.0
-"""Nanoseconds, about, to read a cell that was fetched early, a full line behind it, and to compare with a row, among a
-million rows."""
+"""Approximate nanoseconds, among a million rows: to read a prefetched cell, to read a full line behind it, and to
+compare with a row."""
 
 LIKE = 1.3
-"""Times the least cost up to which a shape is not worth replacing."""
+"""A shape is not replaced while it costs at most so many times the least cost."""
 
 ROWS_TO_A_CELL = 2
-"""On average at least, so that cells take no more memory than rows."""
+"""At least so many rows per cell, on average, so that cells take no more memory than rows."""
 
 
 @dataclass(frozen=True)
 class GridShape:
-    """Cells of 2^shift codes in each of the two dimensions; those of a strip, along the first, are neighbours.
+    """Cells of 2^shift codes in each of the two dimensions; the cells of a strip, along the first, are neighbours.
 
     With shifts (13, 14), four cells by two, the codes (10000, 20000) belong to cell 1 of strip 1: number 1 * 4 + 1.
     """
@@ -34,7 +34,7 @@ class GridShape:
 
     @property
     def strip_bits(self) -> int:
-        """A strip has two to so many cells."""
+        """A strip has 2^strip_bits cells."""
         return BITS - self.shifts[0]
 
     @property
@@ -56,16 +56,16 @@ def best_shape(rows: int, widths: np.ndarray) -> GridShape:
 
 
 def most_cells(rows: int) -> int:
-    """The cells that a grid of so many rows may have."""
+    """Most cells of a grid of so many rows."""
     return max(16, rows // ROWS_TO_A_CELL)
 
 
 def _costs(rows: int, widths: np.ndarray) -> np.ndarray:
-    """By the shifts of both dimensions."""
+    """The cost of each shape, by the shifts of both dimensions."""
     sizes = 1 << np.arange(BITS + 1)
     met = [np.minimum(width[None, :] / sizes[:, None] + 1, (CODES / sizes)[:, None]) for width in widths]
     held = rows * np.multiply.outer(sizes, sizes) / float(CODES) ** 2
-    # Nearly none of two rows, a fifth of four and three fifths of eight are behind a full cell.
+    # Rows in full lines behind the cell: nearly none with two rows a cell, a fifth with four, three fifths with eight.
     chained = held * held / (FULL * (held + LINE))
     cell = CELL + CHAINED * chained + ROW * held
     return cell * (met[0][:, None, :] * met[1][None, :, :]).mean(axis=2)

@@ -1,7 +1,7 @@
-"""Keys as 15-bit codes that follow their distribution: equally many rows of a sample to each stretch of codes.
+"""Keys as 15-bit codes that follow their distribution: each stretch of codes has equally many rows of a sample.
 
 A code never falls as the key rises. So the keys of an interval have codes between those of its ends, and a key whose
-code lies strictly between them is inside: only codes equal to one of the ends leave the question to the keys.
+code lies strictly between them is inside. Only for codes equal to one of the ends must the keys be compared.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ SEGMENTS = 256
 """Stretches of keys, a power of two; within one, codes rise in proportion to the key."""
 
 HEADROOM = 2
-"""One code in so many is kept for keys beyond a sample that drifts."""
+"""One code in so many is reserved for keys beyond a drifting sample."""
 
 
 class RankCodes(NamedTuple):
-    """Where each stretch begins, its first and last code, and the codes to a unit of the key.
+    """Where each stretch of keys begins, its first and last code, and the codes per unit of the key.
 
     Unused stretches begin at the greatest key.
     """
@@ -36,9 +36,9 @@ class RankCodes(NamedTuple):
 
 
 def rank_codes(sample: np.ndarray, *, falling: bool = False, rising: bool = False) -> RankCodes:
-    """Codes for keys like those of a sorted sample of up to 16,384 keys; any sample is right, even none.
+    """Codes for keys like those of a sorted sample of up to 16,384 keys. Any sample gives correct codes, even none.
 
-    Falling or rising, half of the codes goes to keys below or above the sample, as far beyond as it is wide.
+    If falling or rising, half of the codes goes to keys below or above the sample, as far beyond as it is wide.
     Cost: O(SEGMENTS).
 
         sample 10 20 30 1000      codes 1 8192 16384 24575      15 -> 4096     9 -> 0     2000 -> 24575
@@ -68,14 +68,14 @@ def rank_codes(sample: np.ndarray, *, falling: bool = False, rising: bool = Fals
         starts[used], firsts[used] = cuts, codes
         lasts[: len(cuts)] = np.maximum(firsts[1 : 1 + len(cuts)] - 1, firsts[: len(cuts)])
         spans = (cuts[1:].view(np.uint64) - cuts[:-1].view(np.uint64)).astype(np.float64)
-        # A stretch of more than half of all keys has one code: the differences within would not fit.
+        # A stretch that spans more than half of all integers has one code: differences within it would overflow.
         inner = slice(1, len(cuts))
         scales[inner] = np.where(spans < 2.0**63, (lasts[inner] - firsts[inner] + 1) / spans, 0.0)
     return RankCodes(frozen(starts), frozen(firsts), frozen(lasts), frozen(scales))
 
 
 def _beyond(end: np.int64, other: np.int64) -> int:
-    """As far beyond one end of a sample as the other one is before it."""
+    """The key as far beyond one end of a sample as the other end is before it."""
     return min(max(2 * int(end) - int(other), LEAST), GREATEST)
 
 
@@ -100,13 +100,13 @@ def _within(
 
 @kernel
 def rank_code(key: int, starts: np.ndarray, firsts: np.ndarray, lasts: np.ndarray, scales: np.ndarray) -> int:
-    """The code of one key. The fields come one by one: a tuple's are counted references. Cost: O(log SEGMENTS)."""
+    """The code of one key. Fields are passed one by one: a tuple's are counted references. Cost: O(log SEGMENTS)."""
     return _within(key, _segment(key, starts), starts, firsts, lasts, scales)
 
 
 @kernel
 def count_codes(keys: np.ndarray, shift: int, codes: RankCodes, counts: np.ndarray) -> None:
-    """How many keys have each code, after a shift to the right."""
+    """Count how many keys have each code, shifted right by `shift`."""
     starts, firsts, lasts, scales = codes
     for i in range(keys.size):
         counts[rank_code(keys[i], starts, firsts, lasts, scales) >> shift] += 1

@@ -72,10 +72,10 @@ def _count(
 ) -> None:
     for i in range(row.size):
         probe = row[i]
-        start, last = live_start[probe], live_end[probe] - 1
-        if start > newest or last < base or start > last:
+        least, last = live_start[probe], live_end[probe] - 1
+        if least > newest or last < base or least > last:
             continue
-        if start <= base and last >= newest:
+        if least <= base and last >= newest:
             within = end[i] - start[i]
             total[probe] += rows.size - within if negated else within
             continue
@@ -84,7 +84,7 @@ def _count(
             begin, stop = _part(part, start[i], end[i], negated, rows.size)
             for rank in range(begin, stop):
                 position = base + rows[rank]
-                found += (position >= start) & (position <= last)
+                found += (position >= least) & (position <= last)
         total[probe] += found
 
 

@@ -1,9 +1,9 @@
 """The two ways through a permutation: scan along it, or walk it with a bit array (IE-Join); and counting by a scan.
 
-All take rank ranges of the two indexed dimensions per probe row, produce a probe row's candidates
-in a scratch array, let `row_filter` reduce and `row_order` order them, and append what is left. All memory comes
-from the caller, fresh for each call, because several threads may probe a segment at once; and from
-NumPy, which asks for huge pages where Numba does not.
+All kernels take rank ranges of the two indexed dimensions per probe row. They write a probe row's candidates to a
+scratch array, let `row_filter` reduce and `row_order` sort them, and append the rest to the matches. The caller
+provides all memory, fresh for each call, because several threads may probe a segment at once. It comes from NumPy,
+which requests huge pages where Numba does not.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ ALL_LIVE, SOME_LIVE, NONE_LIVE = 0, 1, 2
 
 
 @kernel
-def live_rows(first: np.ndarray, end: np.ndarray, start: int, rows: int, low: np.ndarray, high: np.ndarray) -> int:
-    """Live positions as row ranges [low, high) of a block; whether that is all, some or no rows."""
+def live_rows(start: np.ndarray, end: np.ndarray, base: int, rows: int, low: np.ndarray, high: np.ndarray) -> int:
+    """Write live positions as row ranges [low, high) of a block whose first position is `base`.
+
+    Returns whether the ranges hold all, some or no rows.
+    """
     every = True
     none = True
-    for i in range(first.size):
-        a = min(max(first[i] - start, 0), rows) if first[i] > start else 0
-        b = min(end[i] - start, rows) if end[i] > start else 0
+    for i in range(start.size):
+        a = min(max(start[i] - base, 0), rows) if start[i] > base else 0
+        b = min(end[i] - base, rows) if end[i] > base else 0
         low[i] = a
         high[i] = b
         every &= a == 0 and b == rows
@@ -35,7 +38,7 @@ def live_rows(first: np.ndarray, end: np.ndarray, start: int, rows: int, low: np
 
 @kernel
 def survey(a: np.ndarray, b: np.ndarray) -> tuple[int, int, int, int, int]:
-    """Total width of the ranges, least and greatest a, least and greatest b."""
+    """The total width of the ranges, the least and greatest a, the least and greatest b."""
     width = 0
     least_a = 2**31
     greatest_a = 0
@@ -59,7 +62,7 @@ def count_in_scan(
     partner_b: np.ndarray,
     samples: int,
 ) -> np.int64:
-    """Matches of `samples` evenly spaced probe rows: what the choice of strategy estimates from."""
+    """Matches of `samples` evenly spaced probe rows, from which the choice of strategy estimates."""
     total = np.int64(0)
     for sample in range(samples):
         i = sample * a.size // samples
@@ -106,12 +109,12 @@ def count_scanned(
 
 @kernel
 def _count_rows(
-    ranks: np.ndarray, other_ranks: np.ndarray, first: int, end: int, a: int, b: int, other_a: int, other_b: int
+    ranks: np.ndarray, other_ranks: np.ndarray, begin: int, end: int, a: int, b: int, other_a: int, other_b: int
 ) -> np.int64:
-    """How many of the rows [first, end) have ranks in both ranges. Cost: O(rows)."""
+    """How many of the rows [begin, end) have ranks in both ranges. Cost: O(rows)."""
     width, other_width = np.uint32(max(b - a, 0)), np.uint32(max(other_b - other_a, 0))
     total = np.int64(0)
-    for row in range(np.uint64(first), np.uint64(end)):
+    for row in range(np.uint64(begin), np.uint64(end)):
         inside = np.uint32(ranks[row] - a) < width
         other_inside = np.uint32(other_ranks[row] - other_a) < other_width
         total += np.int64(inside & other_inside)
@@ -130,7 +133,7 @@ def count_live(
     low: np.ndarray,
     high: np.ndarray,
 ) -> None:
-    """Turn the counts of all of a block's rows into those of the live ones, by a look at the rows of either kind.
+    """Turn the counts over all rows of a block into counts over the live rows, by reading the live or the dead ones.
 
     Cost: O(the lesser of live and dead rows) per probe row, about 0.3 ns each.
     """
@@ -149,7 +152,7 @@ def count_live(
 
 @kernel
 def walk_length(order: np.ndarray, a: np.ndarray, b: np.ndarray) -> int:
-    """How many ranks the bit array's range [A, B) passes over when probe rows come in `order`."""
+    """How many ranks the bit array's range [A, B) moves over when probe rows are taken in `order`."""
     at_a = 0
     at_b = 0
     length = 0
@@ -182,7 +185,7 @@ def settle(
     level1: np.uint64,
     level2: np.uint64,
 ) -> np.uint64:
-    """Reduce probe row i's candidates by live range and other dimensions, and order them."""
+    """Filter probe row i's candidates by live range and other dimensions, and sort them."""
     if windowed:
         count = keep_between(rows, count, live_low[i], live_high[i])
     for k in range(other_negated.size):
@@ -220,11 +223,11 @@ def scan_permutation(
 ) -> tuple[int, int]:
     """Per probe row, the rows of ranks [a, b) whose partner is in [partner_a, partner_b).
 
-    Without a partner array (its size is 0) all rows of [a, b) are candidates. Begins at probe row
-    `done` and stops before the first one whose matches do not fit into `positions`: returns that row
-    (or the number of probe rows) and the room needed to go on.
-    Cost: O(sum of widths), about 0.6 ns each. It takes no branch on a partner; to look at 16 at a time
-    for any that match, and then at those, gains a sixth where few do and loses a third elsewhere.
+    Without a partner array (its size is 0) all rows of [a, b) are candidates. The kernel begins at probe row `done` and
+    stops before the first one whose matches do not fit into `positions`. It returns that row (or the number of probe
+    rows) and the room needed to go on.
+    Cost: O(sum of widths), about 0.6 ns each. There is no branch on a partner. Testing 16 partners at a time for any
+    match, and only then each of them, gains a sixth where few match and loses a third elsewhere.
     """
     paired = partner.size > 0
     level1, level2 = level_starts(rows)
@@ -289,12 +292,11 @@ def walk_permutation(
 ) -> tuple[int, np.int64, np.int64]:
     """The same matches by a bit array over partner ranks (IE-Join; SPO-Join section 3.4).
 
-    The set bits are always the partners of the ranks [at_a, at_b). Probe rows come in `sequence`;
-    the range moves to each one's [a, b), growing before it shrinks so that it is right for any
-    sequence and cheap for a sorted one, and the bits of [partner_a, partner_b) are the candidates.
-    Probe row i's matching rows end up in found[begins[i]:][:counts[i]]. Begins at step `done` with
-    `total` found and `bits` empty, and stops as `scan_permutation` does; returns the step, the
-    number found and the room needed to go on.
+    The set bits are always the partners of the ranks [at_a, at_b). Probe rows are taken in `sequence`. For each one the
+    range moves to its [a, b), growing before it shrinks, so that it is correct for any sequence and cheap for a sorted
+    one; the bits of [partner_a, partner_b) are then the candidates. Probe row i's matching rows end up in
+    found[begins[i]:][:counts[i]]. The kernel begins at place `done` of the sequence, with `total` found and `bits`
+    empty, and stops as `scan_permutation` does. It returns the place, the number found and the room needed to go on.
     Cost: O(length of the walk + words that are not empty + candidates).
     """
     level1, level2 = level_starts(partner_order.size)
@@ -344,7 +346,7 @@ def walk_permutation(
 
 @kernel
 def gather(begins: np.ndarray, offsets: np.ndarray, found: np.ndarray, start: int, positions: np.ndarray) -> None:
-    """Bring what a walk found into the order of the probe rows. Cost: O(probes + matches)."""
+    """Reorder the matches of a walk by probe row. Cost: O(probes + matches)."""
     for i in range(begins.size):
         begin = begins[i]
         shift = offsets[i]

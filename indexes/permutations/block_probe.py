@@ -1,4 +1,4 @@
-"""Probing, or counting in, many blocks of one window at once."""
+"""Probe many blocks of one window at once, or count in them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from indexes.permutations.short_search import DONE, TOO_LONG, by_probe_row, shor
 def probe_blocks(
     limit: int, blocks: Sequence[PermutationOffsetJoin], intervals: Sequence[Interval], live: Live, *, ordered: bool
 ) -> Matches | None:
-    """The matches of a probe batch with all blocks, which come in position order; None if there are more than `limit`.
+    """The matches of a probe batch with all blocks, given in position order; None if there are more than `limit`.
 
-    Two dimensions are first tried the short way, all blocks in one call; what that does not suit goes block by block.
-    Cost: the sum over the blocks.
+    Two dimensions are first tried with `short_search`, all blocks in one call. Blocks that it does not suit are probed
+    one by one. Cost: the sum over the blocks.
     """
     if not len(live):
         return Matches.empty(0)
@@ -40,9 +40,9 @@ def probe_blocks(
 
 
 def count_blocks(blocks: Sequence[PermutationOffsetJoin], intervals: Sequence[Interval], live: Live) -> np.ndarray:
-    """The number of each probe row's matches with all blocks, which come in position order.
+    """The number of each probe row's matches with all blocks, given in position order.
 
-    Two dimensions are tried the short way here too: as long as there are few matches, to find them is to count them.
+    Two dimensions are tried with `short_search` here, too: few matches are counted fastest by finding them.
     Cost: the sum over the blocks.
     """
     counts = np.zeros(len(live), np.int64)
@@ -60,7 +60,7 @@ def count_blocks(blocks: Sequence[PermutationOffsetJoin], intervals: Sequence[In
 
 
 def _met(blocks: Sequence[PermutationOffsetJoin], live: Live) -> list[PermutationOffsetJoin]:
-    """The blocks in which any probe row may meet a row; there is a probe row."""
+    """The blocks in which any probe row (of at least one) may meet a row."""
     least_first, _, _, greatest_end = live.extent
     return [each for each in blocks if each.end_position > least_first and each.first_position < greatest_end]
 
@@ -73,7 +73,7 @@ def _suits_short(blocks: Sequence[PermutationOffsetJoin], intervals: Sequence[In
 def _probe_short(
     limit: int, blocks: Sequence[PermutationOffsetJoin], intervals: Sequence[Interval], live: Live, ordered: bool
 ) -> tuple[Matches | None, bool]:
-    """The matches, or None if there are too many; and whether the short way suited all blocks."""
+    """The matches, or None if there are too many; and whether `short_search` suited all blocks."""
     blocks = [each for each in blocks if len(each.runs[0]) and len(each.runs[1])]
     bounds, partner_bounds = intervals
     probes = len(bounds)

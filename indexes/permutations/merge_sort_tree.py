@@ -1,4 +1,4 @@
-"""Listing the points of a rectangle in rank space at the cost of copying them."""
+"""List the points of a rectangle in rank space at the cost of copying them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from indexes.permutations.sorted_run import GROUP
 from indexes.permutations.wavelet_tree import FIVE, IN_HALF, LEAF_BITS, WaveletTree, leaf_below, lefts_before
 
 ABOVE, BELOW = 0, 1
-"""The two ends of a range of values: the path to its first value, right of which the range lies, and to its last."""
+"""The two ends of a range of values: the path to its first value (the range lies to the right), and to its last."""
 
 
 class Slices(NamedTuple):
-    """Where in a tree's rows a batch's matches lie, as the kernels take it.
+    """Where a batch's matches lie among a tree's rows, in the form that kernels take.
 
-    Probe row i's are the slices ends[i]..ends[i + 1], each `lengths` rows from `begins`, and at each end of its range
-    a leaf's rows from `leaf_begins`, of which the bits of `leaf_bits` are meant.
+    Probe row i has the slices ends[i]..ends[i + 1], each of `lengths` rows from `begins` on. At each end of its range
+    it also has rows of one leaf: those from `leaf_begins` on whose bit is set in `leaf_bits`.
     """
 
     begins: np.ndarray
@@ -35,11 +35,11 @@ class Slices(NamedTuple):
 class MergeSortTree:
     """The rows of every node of a `WaveletTree`, in the node's order: the matches of a node are one slice.
 
-    A range of values is made up of O(log n) nodes, those that hang off the two paths to its ends, and of a part of the
-    two leaves there. In each of them, the range of positions is a range again, which the wavelet tree's bits yield
-    without a search (fractional cascading). So a probe row costs a path of O(log n) steps for each end of the range of
-    values that is not open, and after that its matches are copied, a slice at a time: 0.6 ns each, and as much again
-    for memory that is fresh from the system. What does not match is not looked at, except for the 64 values of a leaf.
+    A range of values consists of O(log n) nodes, those that hang off the two paths to its ends, and of parts of the two
+    leaves there. In each node, the range of positions is again a range, which the wavelet tree's bits give without a
+    search (fractional cascading). So a probe row costs a path of O(log n) nodes for each end of its values that is not
+    open. Its matches are then copied, a slice at a time: 0.6 ns each, and as much again if the memory is fresh from the
+    system. Rows that do not match are not read, except for the 64 values of a leaf.
 
         values by position   2 5 0 7 3 1 6 4
         nodes of 4 values    2 0 3 1 | 5 7 6 4      (each stands for its row)
@@ -47,10 +47,10 @@ class MergeSortTree:
         values from 3 on at the positions [1, 6), 5 0 7 3 1: the path to 3 goes left at the root, beside the right node,
         where the positions are [0, 2): slice 5 7; then right, beside nothing; of the leaf 2 3, positions [1, 2): 3
 
-    Merge-sort trees are not in the papers of this project; this is Chazelle's structure (SIAM J. Comput. 17(3), 1988)
-    with all of its levels kept. Memory: 4 bytes per row and level of the tree, log2(n / 64) + 1 levels: 60 bytes per
-    row at a million. With every second level, half of that, nodes that are not kept are put together from two: a
-    quarter slower at 300 matches per probe row, a tenth at 5,600.
+    Merge-sort trees are not in the papers of this project. This is Chazelle's structure (SIAM J. Comput. 17(3), 1988)
+    with all levels kept. Memory: 4 bytes per row and level of the tree, log2(n / 64) + 1 levels: 60 bytes per row at a
+    million. Keeping only every second level would need half of that and assemble each missing node from two: a quarter
+    slower at 300 matches per probe row, a tenth at 5,600.
     """
 
     tree: WaveletTree
@@ -58,7 +58,7 @@ class MergeSortTree:
 
     @classmethod
     def of(cls, tree: WaveletTree, rows: np.ndarray) -> MergeSortTree:
-        """`rows` names the row at each of the tree's points, by position.
+        """Make the tree; `rows[i]` is the row of the point at position i.
 
         Cost: O(n log n), about 25 ns per row at a million.
         """
@@ -70,15 +70,15 @@ class MergeSortTree:
 
     @property
     def nbytes(self) -> int:
-        """Without the wavelet tree's."""
+        """Bytes held, without the wavelet tree's."""
         return int(self.rows.nbytes)
 
     def slices(
         self, values: tuple[np.ndarray, np.ndarray], positions: tuple[np.ndarray, np.ndarray]
     ) -> tuple[Slices, np.ndarray]:
-        """Each probe row's matches as slices of `rows`, which is flat to them, and their number.
+        """Each probe row's matches as slices of the flattened `rows`, and their number.
 
-        Cost: O(log n) per probe row and end of its values that is not open, about 120 ns at a million rows.
+        Cost: O(log n) per probe row and closed end of its values, about 120 ns at a million rows.
         """
         a, b, first, end = self.tree.points(values, positions)
         probes = len(a)
@@ -115,7 +115,7 @@ class MergeSortTree:
 
 @kernel
 def _partition(words: np.ndarray, rows: np.ndarray) -> None:
-    """Fill in the levels from the root down: what went left, and what went right, keeps its order."""
+    """Fill in the levels from the root down: rows that go left keep their order, and so do those that go right."""
     size = np.uint64(rows.shape[1])
     for level in range(words.shape[0]):
         half = ONE << np.uint64(LEAF_BITS + words.shape[0] - 1 - level)
@@ -146,10 +146,10 @@ def _descend(
     begins: np.ndarray,
     lengths: np.ndarray,
 ) -> None:
-    """Take a group of paths to their leaves, and note the slices of the nodes beside them, on the inner side.
+    """Follow a group of paths to their leaves, and record the slices of the nodes beside them, on the inner side.
 
-    `low` and `high` are each path's positions in the node that it has come to. Nodes count from where the path has
-    parted from that to the `other` end of the values; an other end that is open is ALL, from which all paths part.
+    `low` and `high` are each path's positions in its current node. Nodes count only below the point where the path and
+    the one to the `other` end of the values part; an open other end is ALL, from which every path parts at the root.
     """
     outwards = ALL if side == ABOVE else ZERO
     for level in range(words.shape[0]):
@@ -167,7 +167,7 @@ def _descend(
             goes_right = ZERO - ((value[k] >> shift) & ONE)
             low[k] = (left_low & ~goes_right) | (right_low & goes_right)
             high[k] = (left_high & ~goes_right) | (right_high & goes_right)
-            # The other child is noted in any case: one that does not count is overwritten by the next.
+            # The other child is always recorded: if it does not count, the next one overwrites it.
             begin = right_low if side == ABOVE else left_low
             length = right_high - right_low if side == ABOVE else left_high - left_low
             slot = slots[k]
@@ -181,7 +181,7 @@ def _descend(
 def _leaf_matches(
     leaves: np.ndarray, side: int, value: np.uint64, other: np.uint64, low: np.uint64, high: np.uint64
 ) -> np.uint64:
-    """Which values of the leaf at the end of a path are of the range, as bits; the leaf of both ends counts once."""
+    """Which values of the leaf at the end of a path lie in the range, as bits; a leaf of both ends counts once."""
     leaf = value >> SIX
     if low >= high:
         return ZERO
@@ -209,7 +209,7 @@ def _find_slices(
     leaf_bits: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Fill in the slices of every probe row, group by group; there is a point."""
+    """Fill in the slices of every probe row, group by group. The tree has at least one point."""
     points = np.uint64(size)
     bottom = np.uint64(words.shape[0]) * points
     most = 2 * words.shape[0] + 2

@@ -22,10 +22,10 @@ def ranks_of(run: SortedRun) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Permutation:
-    """`partner[j]` is the rank in the other dimension of the row that is j-th in this one, or -1.
+    """`partner[j]` is the rank, in the other dimension, of the row with rank j in this one; -1 if it has none.
 
-    SPO-Join's permutation array (section 3.3, algorithm 2); the inverse is the Permutation of the two
-    dimensions swapped.
+    SPO-Join's permutation array (section 3.3, algorithm 2). Its inverse is the Permutation with the two dimensions
+    swapped.
 
         rows            r0 r1 r2 r3
         power            7  2  9  4     sorted: 2 4 7 9   order   1 3 0 2
@@ -51,12 +51,11 @@ class Permutation:
 class Envelope:
     """How far the partners of a rank prefix or suffix reach: four running extremes.
 
-    The rows of this dimension's ranks [0, b) have partners in [lowest_until[b - 1],
-    highest_until[b - 1]], those of the ranks [a, n) partners in [lowest_from[a], highest_from[a]].
-    So a range here narrows the range asked for there, exactly, by looking up four numbers. PO-Join
-    does not have it: it scans its bit array to the range's open end. Where the two dimensions are
-    correlated, as power and cooling are, a range of 50,000 ranks narrows to a handful. An array that
-    no probe row can profit from is left empty.
+    Rows with ranks [0, b) in this dimension have partners in [lowest_until[b - 1], highest_until[b - 1]]; rows with
+    ranks [a, n) have partners in [lowest_from[a], highest_from[a]]. So a range here narrows the range there, without
+    losing a match, by looking up four numbers. PO-Join does not have this: it scans its bit array to the open end of
+    the range. Where the two dimensions are correlated, as power and cooling are, a range of 50,000 ranks narrows to a
+    handful. An array that cannot help any probe row stays empty.
     """
 
     lowest_until: np.ndarray
@@ -67,7 +66,7 @@ class Envelope:
     @classmethod
     def of(cls, partner: np.ndarray, until: bool, since: bool) -> Envelope:
         """`until`: for ranges that end early; `since`: for ranges that start late. Cost: O(n)."""
-        # -1, no partner, must not count as a low one; as a high one it never does.
+        # -1, no partner, must not count as a low rank; as a high one it never does.
         present = partner
         if len(partner) and partner.min() < 0:
             present = np.where(partner < 0, np.int32(2**31 - 1), partner)
@@ -82,7 +81,7 @@ class Envelope:
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The four extremes, as the kernels take them."""
+        """The four extremes, in the form that kernels take."""
         return self.lowest_until, self.highest_until, self.lowest_from, self.highest_from
 
     @property
@@ -92,7 +91,7 @@ class Envelope:
     def narrow(
         self, ranges: tuple[np.ndarray, np.ndarray], partner_ranges: tuple[np.ndarray, np.ndarray]
     ) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-        """The part of `partner_ranges` that rows of `ranges` can lie in, and its total width.
+        """The part of `partner_ranges` in which rows of `ranges` can lie, and its total width.
 
         Cost: O(probes).
         """

@@ -1,4 +1,4 @@
-"""PO-Join: the immutable, search-efficient part of a window."""
+"""PO-Join: an immutable block of rows, built for fast searches."""
 
 from __future__ import annotations
 
@@ -34,48 +34,48 @@ from indexes.permutations.permutation_search import (
 from indexes.permutations.sorted_run import SortedRun
 
 SHORT_SCAN = 48
-"""Mean width up to which scanning is taken without looking further: the rest costs as much."""
+"""Up to this mean width a scan is chosen at once: comparing with other strategies would cost as much."""
 
 SAMPLES = 16
 
 ROWS = -1
-"""In place of a dimension: the rows of the block in order."""
+"""Instead of a dimension: the rows of the block in order."""
 
 COUNTED_AT_ONCE = 1 << 22
-"""Matches made at a time where they are only counted."""
+"""Most matches enumerated at a time in order to count them."""
 
 ALIKE = 4
-"""Times the least product of two dimensions' widths up to which a permutation that is there is as good as a new one."""
+"""An existing permutation is used if its two widths' product is at most so many times the least possible product."""
 
 RETRY_SHORT = 64
-"""Batches for which the short way is left alone after it turned out to be long."""
+"""Batches that skip `short_search` after it gave up."""
 
 
 class PermutationOffsetJoin:
-    """The rows [first_position, first_position + rows) of one side, indexed for good.
+    """The rows [first_position, first_position + rows) of one side in an immutable index.
 
-    SPO-Join's PO-Join structure (sections 3.3 and 3.4). We depart from it in these points. The
-    offset arrays, which place the other stream's keys among these, are not stored: probe batches
-    are not known beforehand, and a batched search for their bounds costs 30 ns. A range of either
-    dimension first narrows the other through an `Envelope`. What is left is mostly so short that
-    scanning the permutation beats any bit array; the bit array is for the rest, and there it serves
-    a whole batch in one walk instead of being filled for each tuple. Dense answers come from a
-    `MergeSortTree`, at the cost of copying them, and counts from a `WaveletTree` without any; both
-    are made when they pay (`PairTrees`). There may be any number of dimensions: the two narrowest
-    are indexed, the others filter by rank.
+    SPO-Join's PO-Join structure (sections 3.3 and 3.4).
 
-    Immutable but for caches that are filled in when first needed; any number of threads may probe
-    at once (two may fill the same cache, with the same content).
+    Where we depart: the offset arrays, which place the other stream's keys among these, are not stored. Probe batches
+    are not known in advance, and a batched search for a bound costs 30 ns. A range of either dimension first narrows
+    the other through an `Envelope`. The rest is mostly so short that scanning the permutation beats any bit array;
+    where it is not, the bit array serves a whole batch in one walk instead of being filled for each tuple. Dense
+    answers come from a `MergeSortTree` at the cost of copying them, and counts from a `WaveletTree` without
+    enumeration; both are built when they pay (`PairTrees`). There may be any number of dimensions: the two narrowest
+    are matched through their permutation, the others filter by rank.
+
+    Only caches change, which are filled on first use. Any number of threads may probe at once; two may fill the same
+    cache, with the same content.
     """
 
     def __init__(self, first_position: int, runs: Sequence[SortedRun], *, trees: bool = True) -> None:
-        """`trees=False` leaves the trees out, for the paper's ways alone.
+        """`trees=False` uses only the paper's scans and walks.
 
-        Cost: O(1); permutations are made when first needed, O(n) each, trees when they pay.
+        Cost: O(1); permutations are built on first use, O(n) each, and trees when they pay.
         """
         assert runs
         assert first_position >= 0
-        assert all(run.rows == runs[0].rows for run in runs), "runs of one block"
+        assert all(run.rows == runs[0].rows for run in runs), "runs must be of one block"
         self.first_position = first_position
         self.runs = tuple(runs)
         self.rows = runs[0].rows
@@ -112,14 +112,14 @@ class PermutationOffsetJoin:
     def probe_within(
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | None:
-        """As `probe`, but None as soon as there are more than `limit` matches: split the batch."""
+        """As `probe`, but None if there are more than `limit` matches: the caller then splits the batch."""
         answer = self.answer_within(limit, intervals, live, ordered=ordered)
         return None if answer is None else written([answer])
 
     def answer_within(
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | Listing | None:
-        """As `probe_within`, but matches that a tree has lying ready are not written yet; `written` does that."""
+        """As `probe_within`, but matches from a tree are not written yet; `written` does that."""
         if not len(live):
             return Matches.empty(0)
         negated = [interval.negated for interval in intervals]
@@ -135,9 +135,9 @@ class PermutationOffsetJoin:
     def count(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
         """The number of matches of each probe row.
 
-        Cost: O(log n) per probe row for one or two dimensions, none of them negated, however many match. Live ranges
-        that cut the block cost, with two dimensions, as much again as reading the fewer of the live and the dead rows,
-        or the narrowed range. Else as `probe`, a part of the batch at a time.
+        Cost: O(log n) per probe row for one or two dimensions, none of them negated, however many rows match. With two
+        dimensions, a live range that cuts the block also costs reading the live rows, the dead rows or the narrowed
+        range, whichever is least. Otherwise as `probe`, for a part of the batch at a time.
         """
         counts = np.zeros(len(live), np.int64)
         if not len(live):
@@ -158,20 +158,20 @@ class PermutationOffsetJoin:
 
     @property
     def suits_short(self) -> bool:
-        """Whether `short_search` is worth trying; after it turned out to be long, it is left alone for a while."""
+        """Whether to try `short_search`; after it gave up, the next batches skip it."""
         if self._give_up_short:
             self._give_up_short -= 1
         return not self._give_up_short
 
     def give_up_short(self) -> None:
-        """Leave the short way alone for the next batches: a block's data does not change."""
+        """Skip `short_search` for the next batches: a block's data does not change."""
         self._give_up_short = RETRY_SHORT
 
     def short_fields(self, bounds: Interval, partner_bounds: Interval, live: Live) -> tuple[int, ...]:
-        """The block's row in the table of `short_search`, for these probe rows. Cost: O(1) once the arrays are made."""
+        """The block's row in the table of `short_search`, for these probe rows. Cost: O(1) once the arrays exist."""
         keys = self.runs[0].keys
-        assert bounds.low.dtype == keys.dtype, "the kernel reads keys as what the bounds are"
-        assert partner_bounds.low.dtype == self.runs[1].keys.dtype, "the kernel reads keys as what the bounds are"
+        assert bounds.low.dtype == keys.dtype, "the kernel reads keys in the type of the bounds"
+        assert partner_bounds.low.dtype == self.runs[1].keys.dtype, "the kernel reads keys in the type of the bounds"
         greatest_low, least_high = bounds.inner
         since, until = bool(greatest_low > keys[0]), bool(least_high < keys[-1])
         known = self._short_fields.get((until, since))
@@ -189,7 +189,7 @@ class PermutationOffsetJoin:
                 partner.keys.ctypes.data, len(partner), partner.order.ctypes.data, ranks.ctypes.data,
                 self.rows, self.first_position,
             )  # fmt: skip
-            # The arrays are kept with their addresses: a cache may be filled anew by another thread meanwhile.
+            # Keep the arrays alive with their addresses: another thread may replace a cache meanwhile.
             self._short_arrays += (*arrays, ranks)
             self._short_fields[until, since] = known
         _, greatest_first, least_end, _ = live.extent
@@ -210,12 +210,12 @@ class PermutationOffsetJoin:
         limit: int = EVERYWHERE,
         _strategy: Strategy | None = None,
     ) -> Matches | None:
-        """The rows whose ranks lie in (negated: exist outside) the ranges [a, b) and that are live.
+        """The live rows whose ranks lie in the ranges [a, b); if negated, rows that have a rank outside.
 
-        Ordered, positions ascend within each probe row. None if there are more than `limit`
-        matches; memory stays within a small multiple of `limit` and of the block.
-        Cost: O(probes + matches + the cheapest of: the narrowed ranges' widths; O(n) per batch and
-        a sixty-fourth of the widths).
+        Positions ascend within each probe row if `ordered`. None if there are more than `limit` matches; memory stays
+        within a small multiple of `limit` and of the block.
+        Cost: O(probes + matches + the cheaper of: the widths of the narrowed ranges; O(n) per batch and a sixty-fourth
+        of the widths).
         """
         assert len(ranges) == len(negated) == len(self.runs), "one range per dimension"
         low, high, liveness = self._live_rows(live)
@@ -226,7 +226,7 @@ class PermutationOffsetJoin:
         return None if answer is None else written([answer])
 
     def _live_rows(self, live: Live) -> tuple[np.ndarray, np.ndarray, int]:
-        """Each probe row's live rows of this block [low, high), and whether those are any or all."""
+        """Each probe row's live rows [low, high) of this block, and whether they are all, some or none."""
         low = np.empty(len(live), np.int32)
         high = np.empty(len(live), np.int32)
         return low, high, live_rows(live.start, live.end, self.first_position, self.rows, low, high)
@@ -255,7 +255,7 @@ class PermutationOffsetJoin:
         return self._match_single(indexed, sides, keep, limit)
 
     def _permuted_first(self, positive: list[int], widths: Mapping[int, int]) -> list[int]:
-        """Two dimensions that have a permutation already, where they are about as narrow as the two narrowest."""
+        """Two dimensions that already have a permutation, if they are about as narrow as the two narrowest."""
         least = float(widths[positive[0]]) * widths[positive[1]]
         for first, second in list(self._permutations):
             if first in widths and second in widths and float(widths[first]) * widths[second] <= ALIKE * least:
@@ -263,7 +263,7 @@ class PermutationOffsetJoin:
         return positive
 
     def _match_single(self, indexed: list[int], sides: list[Ranges], keep: RowFilter, limit: int) -> Matches | None:
-        """One dimension's range (or, all dimensions being negated, every row), and the filters."""
+        """Match one dimension's range, or every row if all dimensions are negated, then filter."""
         if indexed:
             run = self.runs[indexed[0]]
             ranges = sides[indexed[0]]
@@ -282,7 +282,7 @@ class PermutationOffsetJoin:
     def _match_pair(
         self, first: int, second: int, sides: list[Ranges], keep: RowFilter, limit: int, forced: Strategy | None
     ) -> Matches | Listing | None:
-        """Two dimensions' ranges through their permutation, and the filters."""
+        """Match two dimensions' ranges through their permutation, then filter."""
         probes = len(keep.live_low)
         if forced is Strategy.TREE or (forced is None and self._tree_suits(first, second, sides)):
             return self._list(first, second, sides, keep, limit)
@@ -308,7 +308,7 @@ class PermutationOffsetJoin:
             self.runs[along].order,
             self._permutation(along, across).partner,
             self.runs[across].order,
-            # A walk follows the ranges as asked for: narrowed ones would make it go to and fro.
+            # A walk follows the original ranges: narrowed ones would make it move back and forth.
             sides[along] if walks else narrow[along],
             narrow[across] if walks else sides[across],
         )
@@ -320,15 +320,15 @@ class PermutationOffsetJoin:
     def _list(
         self, first: int, second: int, sides: list[Ranges], keep: RowFilter, limit: int
     ) -> Matches | Listing | None:
-        """Two dimensions' ranges through the merge-sort tree, and the filters."""
+        """Match two dimensions' ranges through the merge-sort tree, then filter."""
         values, positions = sorted((first, second))
         tree = self._pair_trees(values, positions).listing()
         return listing(tree, sides[values], sides[positions], self.rows, self.first_position, keep, limit)
 
     def _tree_suits(self, first: int, second: int, sides: list[Ranges]) -> bool:
-        """Whether there is a tree that lists, and it is cheaper than a scan for a few probe rows, evenly spaced.
+        """Whether the listing tree exists and is cheaper than a scan, judged by a few evenly spaced probe rows.
 
-        To narrow the ranges of all, which a tree does not need, can cost as much as the tree.
+        A tree needs no narrowed ranges, and narrowing all of them can cost as much as the tree.
         """
         values, positions = sorted((first, second))
         trees = self._trees.get((values, positions))
@@ -346,7 +346,7 @@ class PermutationOffsetJoin:
         )
 
     def _cheapest(self, first: int, second: int, sides: list[Ranges], width: dict[int, int], found: int) -> Strategy:
-        """The strategy of least estimated cost, given the narrowed widths and the likely matches."""
+        """The strategy with the least estimated cost, given the narrowed widths and the likely matches."""
         probes = len(sides[first][0])
         strategy, cost = cheapest_without_tree(first, second, sides, width, found, reach(self.rows))
         if not self._grows_trees:
@@ -358,7 +358,7 @@ class PermutationOffsetJoin:
         return Strategy.TREE if trees.worth_listing(saving) else strategy
 
     def _closed_ends(self, dimension: int, ranges: Ranges) -> tuple[bool, bool]:
-        """Whether any probe row's range leaves out the first ranks, and whether any the last."""
+        """Whether any probe row's range leaves out the first ranks, and whether any leaves out the last."""
         _, _, greatest_a, least_b, _ = survey(*ranges)
         return greatest_a > 0, least_b < len(self.runs[dimension])
 
@@ -366,7 +366,7 @@ class PermutationOffsetJoin:
         """Count by the tree or, if that is cheaper, by a scan of the narrowed ranges."""
         trees = self._pair_trees(0, 1)
         if trees.counts and not windowed:
-            # A scan may be a little cheaper still, but to find that out is not.
+            # A scan may still be a little cheaper, but finding out costs more.
             return trees.counting().count(sides[0], sides[1])
         ends = [sum(self._closed_ends(d, sides[d])) for d in range(2)]
         tree_cost = trees.count_cost(ends[0] * ends[1]) * len(low)
@@ -387,7 +387,7 @@ class PermutationOffsetJoin:
         return counts
 
     def _count_rows_within(self, ranges: Ranges, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """One dimension's range, cut by the live rows: they are a range too, of what takes the second one's part."""
+        """Count one dimension's range cut by the live rows, which are a range of `ROWS`, the second dimension here."""
         live = frozen(low), frozen(np.maximum(low, high))
         trees = self._pair_trees(ROWS, 0)
         tree_cost = trees.count_cost(2 * sum(self._closed_ends(0, ranges))) * len(low)
@@ -399,7 +399,7 @@ class PermutationOffsetJoin:
         return counts
 
     def _count_by_probing(self, intervals: Sequence[Interval], live: Live) -> np.ndarray:
-        """Count what a probe finds, with half the batch at a time as long as that is too much."""
+        """Count by probing; halve the batch while there are too many matches."""
         limit = COUNTED_AT_ONCE if len(live) > 1 else EVERYWHERE
         matches = self.probe_within(limit, intervals, live, ordered=False)
         if matches is not None:
@@ -411,7 +411,7 @@ class PermutationOffsetJoin:
         )
 
     def _narrow(self, source: int, target: int, sides: list[Ranges]) -> tuple[Ranges, int]:
-        """The target's ranges narrowed by what the source's ranges allow."""
+        """The target's ranges, narrowed to what the source's ranges allow."""
         since, until = self._closed_ends(source, sides[source])
         envelope = self._envelope(source, target, until, since)
         return envelope.narrow(sides[source], sides[target])
@@ -419,7 +419,7 @@ class PermutationOffsetJoin:
     def _other_dimensions(
         self, others: list[int], sides: list[Ranges], negated: Sequence[bool]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The dimensions that only filter, as the fields of a `RowFilter`."""
+        """The filtering dimensions, as fields of a `RowFilter`."""
         if not others:
             return NO_DIMENSIONS
         return (
@@ -438,11 +438,11 @@ class PermutationOffsetJoin:
         return ranks
 
     def _rank(self, dimension: int) -> np.ndarray:
-        """A dimension's ranks by row; only kept if some dimension filters by them."""
+        """A dimension's ranks by row; kept only if some dimension filters."""
         return ranks_of(self.runs[dimension]) if self._ranks is None else self._ranks[dimension]
 
     def use_permutation(self, along: int, across: int, partner: np.ndarray) -> None:
-        """Take a permutation array made elsewhere instead of making it on first use. Cost: O(1)."""
+        """Use a permutation array built elsewhere instead of building it on first use. Cost: O(1)."""
         assert len(partner) == len(self.runs[along]), "one partner per rank"
         self._permutations[along, across] = Permutation(self.runs[along].order, frozen(partner, np.int32))
 
@@ -454,7 +454,7 @@ class PermutationOffsetJoin:
         return permutation
 
     def _pair_trees(self, values: int, positions: int) -> PairTrees:
-        """The trees of two dimensions, or of the rows themselves and one dimension; a lesser one gives the values."""
+        """The trees of two dimensions, or of `ROWS` and one dimension; the lower number gives the values."""
         trees = self._trees.get((values, positions))
         if trees is None:
             if values == ROWS:
@@ -474,7 +474,7 @@ class PermutationOffsetJoin:
         return envelope
 
     def snapshot(self) -> dict[str, np.ndarray]:
-        """What `restore` needs; the caches are made anew. Cost: O(dimensions), nothing is copied."""
+        """All but the caches, which are rebuilt after `restore`. Cost: O(dimensions); nothing is copied."""
         arrays = {"block": np.array([self.first_position, self.rows, len(self.runs)], np.int64)}
         for d, run in enumerate(self.runs):
             arrays[f"keys.{d}"] = run.keys
@@ -491,17 +491,17 @@ class PermutationOffsetJoin:
     def check_invariants(self) -> None:
         for run in self.runs:
             run.check_invariants()
-            # All runs are of the same rows.
+            # All runs belong to the same rows.
             assert run.rows == self.rows
         for run, ranks in zip(self.runs, () if self._ranks is None else self._ranks, strict=False):
             # Ranks and order are inverses of each other; rows without a key have no rank.
             assert (ranks[run.order] == np.arange(len(run))).all()
             assert (ranks >= 0).sum() == len(run)
         for (along, across), permutation in self._permutations.items():
-            # A permutation entry is the partner's rank of the same row.
+            # Each element of a permutation is the partner rank of the same row.
             assert (permutation.partner == self._rank(across)[self.runs[along].order]).all()
         for (source, target), (until, since, envelope) in self._envelopes.items():
-            # An envelope is that of its permutation.
+            # Each envelope belongs to its permutation.
             fresh = Envelope.of(self._permutation(source, target).partner, until, since)
             assert (fresh.highest_until == envelope.highest_until).all()
             assert (fresh.lowest_from == envelope.lowest_from).all()

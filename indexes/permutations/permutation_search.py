@@ -1,4 +1,4 @@
-"""The kernels of a permutation with the memory they work in, which grows as matches come."""
+"""Run the kernels of a permutation in memory that grows with the matches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from indexes.permutations.slice_kernels import filter_slices, place_rows, place_
 
 KEPT_SIZES = 16
 FILTERED_ROOM = 1 << 20
-"""Matches for which there is room at first if the candidates are known and what a filter leaves of them is not."""
+"""Initial room for matches if a filter reduces the candidates by an unknown amount."""
 
 _KEPT = threading.local()
 _NO_BITS = empty_bit_array(0)
@@ -27,13 +27,13 @@ Ranges = tuple[np.ndarray, np.ndarray]
 
 
 class RowFilter(NamedTuple):
-    """What candidates must pass besides the two indexed dimensions, as the kernels take it."""
+    """The filters beyond the two indexed dimensions, in the form that kernels take."""
 
     ordered: bool
-    windowed: bool  # whether the live ranges leave anything out
+    windowed: bool  # whether the live ranges leave out any row
     live_low: np.ndarray
     live_high: np.ndarray
-    ranks: np.ndarray  # of every dimension, a row each; none if there are no other dimensions
+    ranks: np.ndarray  # [dimension, row], or empty if there are no other dimensions
     dimensions: np.ndarray  # the other dimensions
     a: np.ndarray  # their ranges, a row for each
     b: np.ndarray
@@ -64,7 +64,7 @@ class Candidates(NamedTuple):
 
 
 def scan(source: Candidates, keep: RowFilter, expected: int, limit: int) -> Matches | None:
-    """All matches by scanning, None if more than `limit`. Cost: as `scan_permutation`."""
+    """All matches by scanning, or None if there are more than `limit`. Cost: as `scan_permutation`."""
     probes = len(source.ranges[0])
     scratch, words = thread_scratch(source.rows, keep.ordered)
     offsets = np.empty(probes + 1, np.int64)
@@ -84,7 +84,7 @@ def scan(source: Candidates, keep: RowFilter, expected: int, limit: int) -> Matc
 
 
 class Listing(NamedTuple):
-    """Matches that a merge-sort tree has lying ready: counted, but not yet written."""
+    """Matches that a merge-sort tree has found and counted, but not yet written."""
 
     tree: MergeSortTree
     slices: Slices
@@ -94,7 +94,7 @@ class Listing(NamedTuple):
     ordered: bool
 
     def place(self, cursor: np.ndarray, positions: np.ndarray) -> None:
-        """Write each probe row's matches from its place in `cursor` on, and move that behind them. Cost: O(matches)."""
+        """Write each probe row's matches from its place in `cursor` on, and advance the cursor. Cost: O(matches)."""
         scratch, words = thread_scratch(self.rows, self.ordered)
         place_slices(
             cursor, positions, scratch, words, self.tree.rows.reshape(-1), *self.slices, self.rows,
@@ -105,7 +105,7 @@ class Listing(NamedTuple):
 def listing(
     tree: MergeSortTree, values: Ranges, positions: Ranges, rows: int, first_position: int, keep: RowFilter, limit: int
 ) -> Matches | Listing | None:
-    """All matches by a merge-sort tree, None if more than `limit`. What nothing filters is left to be written.
+    """All matches by a merge-sort tree, or None if there are more than `limit`. Unfiltered matches are not written yet.
 
     Cost: as `MergeSortTree.slices`, and O(candidates) if there is a filter.
     """
@@ -133,9 +133,9 @@ def listing(
 
 
 def written(answers: Sequence[Matches | Listing]) -> Matches:
-    """The matches of the same probe rows with several blocks, each row's in the order of the blocks.
+    """The matches of the same probe rows with several blocks; each row's in the order of the blocks.
 
-    Cost: O(blocks * probes + matches); no match is written twice that was not written before.
+    Cost: O(blocks * probes + matches); a `Listing` is written once, straight to its place.
     """
     filled = [each for each in answers if isinstance(each, Listing) or len(each.positions)]
     if len(filled) <= 1:
@@ -159,8 +159,8 @@ def written(answers: Sequence[Matches | Listing]) -> Matches:
 def walk(source: Candidates, sequence: np.ndarray, keep: RowFilter, expected: int, limit: int) -> Matches | None:
     """All matches by a walk over the probe rows in `sequence`. Cost: as `walk_permutation`.
 
-    When room runs out the walk is taken up again where it stopped, with a new bit array: the walk
-    back to that place costs no more than one pass over the block, and room doubles each time.
+    When room runs out, the walk resumes where it stopped, with a new bit array. Refilling it costs at most one pass
+    over the block, and room doubles each time.
     """
     probes = len(source.ranges[0])
     scratch, words = thread_scratch(source.rows, keep.ordered)
@@ -186,12 +186,12 @@ def walk(source: Candidates, sequence: np.ndarray, keep: RowFilter, expected: in
 
 
 def walk_sequence(ranges: Ranges) -> np.ndarray:
-    """Probe rows by the middle of their range: open ranges by their bound, bands by both."""
+    """Probe rows in the order of the middle of their range: open ranges by their bound, bands by both."""
     return frozen(np.argsort(ranges[0] + ranges[1]), np.int64)
 
 
 def thread_scratch(rows: int, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Room for one probe row's candidates, and the bit array that orders them, kept by each thread for its next call.
+    """Room for one probe row's candidates and the bit array that sorts them. Each thread keeps them for its next call.
 
     Large arrays fresh from the system cost a page fault every few thousand bytes. Kernels leave the bit array empty.
     """

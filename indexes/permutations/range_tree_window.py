@@ -1,4 +1,4 @@
-"""A sliding window that counts, and lists dense answers, at a cost that does not grow with the window's matches."""
+"""A sliding window that counts without visiting the matches, and lists dense answers at the cost of copying them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from indexes.permutations.tiered_runs import TieredRuns
 class RangeTreeWindow(WindowIndex):
     """Blocks of consecutive positions with trees over two dimensions, large in the middle and small at both ends.
 
-    A block counts and lists by its trees (`PairTrees`) whatever is live as a whole. Where a live range cuts a block,
-    its rows have to be looked at, so the blocks in which that happens are kept small. Rows enter through small blocks
-    (`TieredRuns`), in which the probe rows of the same step may still see different ends; when the next rows come, what
-    is complete leaves them as one block, and blocks of like size merge. At the other end, the block in which the
-    window begins is halved, and the older half again, down to `cut_rows`; what lies before the window is dropped. So
-    there are O(log n) blocks, and each row takes part in O(log n) merges and O(log n) halvings of sequential memory.
+    A block that is live as a whole counts and lists by its trees (`PairTrees`). Where a live range cuts a block, its
+    rows must be read, so the blocks where that happens are kept small. Rows enter small blocks (`TieredRuns`), where
+    the live ranges of a step's probe rows may end at different rows. When the next rows come, the complete ones leave
+    as one block, and blocks of similar size merge. At the other end, the block in which the window begins is halved,
+    and its older half again, down to `cut_rows`; halves before the window are dropped. So there are O(log n) blocks,
+    and each row takes part in O(log n) merges and O(log n) halvings of sequential memory.
 
         cut_rows=2; rows 0..15 in one block of 16, then expire(3):
-        16 -> 8 8 -> 4 4 8 -> 2 2 4 8 -> 2 4 8      rows 0 and 1 are gone; live ranges from 3 on cut the block of 2
+        16 -> 8 8 -> 4 4 8 -> 2 2 4 8 -> 2 4 8      rows 0 and 1 are dropped; live ranges from 3 on cut the block of 2
 
-    The papers keep no such index: SPO-Join's segments (section 3.3) all have the same size, and those that the window
-    cuts are probed and their results filtered. With one or two dimensions, none of them negated, counting costs
-    O(log^2 n + cut_rows) per probe row; with more it costs what probing does.
+    The papers have no such index: SPO-Join's segments (section 3.3) all have the same size, and the results of those
+    that the window cuts are filtered. With one or two dimensions, none of them negated, counting costs O(log^2 n +
+    cut_rows) per probe row; otherwise it costs as much as probing.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class RangeTreeWindow(WindowIndex):
         cut_rows: int = 4096,
         largest_block: int = 1 << 20,
     ) -> None:
-        """`cut_rows` is the size of blocks that live ranges cut; `largest_block` bounds how long a merge takes."""
+        """`cut_rows`: the size of blocks that live ranges cut. `largest_block` bounds the time of one merge."""
         for name, value, least in (
             ("dimensions", dimensions, 1),
             ("first_position", first_position, 0),
@@ -102,9 +102,9 @@ class RangeTreeWindow(WindowIndex):
         return count_blocks(self.blocks, intervals, live)
 
     def expire(self, below: int) -> None:
-        """Drop the blocks that lie wholly below, and halve the one that does in part.
+        """Drop the blocks that lie wholly below `below`, and halve one that does in part.
 
-        Cost: O(blocks), and O(log n) amortised per row that has expired.
+        Cost: O(blocks), and O(log n) amortised per expired row.
         """
         for blocks in (self._halved, self._merged):
             dead = sum(block.end_position <= below for block in blocks)
@@ -124,7 +124,7 @@ class RangeTreeWindow(WindowIndex):
             ]
 
     def _settle_recent(self) -> None:
-        """Make one block of the recent rows, if they are many, and merge from the end as `TieredRuns` does."""
+        """Make one block of the recent rows if there are many, and merge from the end as `TieredRuns` does."""
         end = self.next_position
         if end - self._recent_since < self.cut_rows:
             return
@@ -158,7 +158,7 @@ class RangeTreeWindow(WindowIndex):
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, np.ndarray]) -> Self:
-        """Cost: O(blocks); trees are made anew when they pay."""
+        """Cost: O(blocks); trees are rebuilt when they pay."""
         dimensions, cut_rows, largest_block, since, halved, merged = (int(number) for number in snapshot["window"])
         index = cls(dimensions, cut_rows=cut_rows, largest_block=largest_block)
         blocks = [PermutationOffsetJoin.restore(_under(snapshot, f"block.{i}.")) for i in range(halved + merged)]
@@ -172,24 +172,24 @@ class RangeTreeWindow(WindowIndex):
         blocks = [*self._halved, *self._merged]
         for block in blocks:
             block.check_invariants()
-            # All have every dimension, and rows.
+            # All blocks have every dimension and at least one row.
             assert len(block.runs) == self.dimensions
             assert block.rows > 0
         for earlier, later in zip(self.blocks, self.blocks[1:], strict=False):
-            # Blocks follow one another without gaps.
+            # Blocks follow each other without gaps.
             assert earlier.end_position == later.first_position
-        # And up to the next position, unless all rows have expired.
+        # They reach up to the next position, unless all rows have expired.
         assert not self.blocks or self.blocks[-1].end_position == self.next_position
-        # The recent rows are those since the last that became a block.
+        # The recent rows are those since the last block was made.
         assert not blocks or blocks[-1].end_position <= self._recent_since
         assert all(block.first_position >= self._recent_since for block in self._recent.blocks)
         for earlier, later in zip(self._halved, self._halved[1:], strict=False):
-            # Halves grow away from the front: each is at least what lies before it.
+            # Halves grow away from the front: each is at least as large as all before it.
             assert later.rows >= earlier.rows
         for earlier, later in zip(self._merged, self._merged[1:], strict=False):
             # Sizes at least double towards the front, unless a merge would be too large.
             assert earlier.rows >= 2 * later.rows or earlier.rows + later.rows > self.largest_block
-        # Where live ranges end, blocks are small.
+        # Blocks are small where live ranges end.
         assert all(block.rows <= self.cut_rows + self._recent.tail_rows for block in self._recent.blocks)
 
 

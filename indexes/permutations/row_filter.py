@@ -1,7 +1,7 @@
-"""What happens to one probe row's candidates after the permutation has named them.
+"""Filter and sort one probe row's candidates.
 
-Kernels write a probe row's candidate rows into a scratch array that stays in cache; here they are
-reduced to the live ones that pass the remaining dimensions, and put in order of position.
+Kernels write a probe row's candidate rows to a scratch array that stays in the cache. These functions keep the live
+ones that pass the remaining dimensions, and sort them by position.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from indexes.kernels.bit_array import LAST, ONE, SIX, drain_bits, set_bit, unpac
 from indexes.kernels.compiled import kernel
 
 INSERTION = 12
-"""Up to so many rows an insertion sort is the fastest (28 rows: 160 ns, as by bits)."""
+"""Up to so many rows, insertion sort is the fastest (28 rows: 160 ns, as with bits)."""
 
 
 @kernel
@@ -29,10 +29,10 @@ def keep_between(rows: np.ndarray, count: np.uint64, low: int, high: int) -> np.
 
 @kernel
 def keep_ranked(rows: np.ndarray, count: np.uint64, ranks: np.ndarray, low: int, high: int, negated: bool) -> np.uint64:
-    """Keep the rows whose rank lies in [low, high), or has one outside it if negated, in place.
+    """Keep the rows whose rank lies in [low, high), in place; if negated, those that have a rank outside it.
 
-    A rank of -1 means no valid key: as an unsigned number it is outside every range, and negated it
-    is refused on its own. Cost: O(count).
+    A rank of -1 means no valid key: as an unsigned number it lies outside every range, and if negated it is rejected
+    separately. Cost: O(count).
     """
     width = np.uint32(high - low)
     kept = np.uint64(0)
@@ -47,11 +47,11 @@ def keep_ranked(rows: np.ndarray, count: np.uint64, ranks: np.ndarray, low: int,
 
 @kernel
 def sort_rows(rows: np.ndarray, count: np.uint64, words: np.ndarray, level1: np.uint64, level2: np.uint64) -> None:
-    """Sort distinct rows ascending, in place; `words` is an empty bit array and is left empty.
+    """Sort distinct rows ascending, in place; `words` is an empty bit array and stays empty.
 
-    Few rows are sorted by insertion; a middling number through all levels of the bit array, which
-    costs by the row; many through its lowest level alone, which costs by the word but takes no
-    branch. The last is 1.4 to 3.6 ns per row. Cost: O(count + min(n / 64, count)).
+    Few rows are sorted by insertion. A moderate number goes through all levels of the bit array, which costs per row.
+    Many go through its lowest level only, which costs per word but takes no branch: 1.4 to 3.6 ns per row.
+    Cost: O(count + min(n / 64, count)).
     """
     if count <= np.uint64(INSERTION):
         for i in range(1, np.int64(count)):

@@ -1,13 +1,13 @@
-"""The common case of two correlated inequalities: one search, one look, done; over many blocks in one call.
+"""The common case of two correlated inequalities, over many blocks in one call: one search and one lookup.
 
-Most probe rows of "less power but more cooling" match nothing in a given block, and the envelope says so as soon as
-the first dimension has been searched: the smallest partner of the remaining ranks is already too large. So the second
-dimension is not searched at all. From the first partner on, its keys are followed one by one as long as they satisfy
-the interval. Where that turns out to be long, the kernel gives up, and the general way (`permutation_offset`) is taken.
+Most probe rows of "less power but more cooling" match nothing in a given block. The envelope shows this as soon as the
+first dimension has been searched: the smallest partner of the remaining ranks is already too large. So the second
+dimension is not searched at all. From the first partner on, its keys are followed one by one while they satisfy the
+interval. Where that takes too long, the kernel gives up, and the general search (`permutation_offset`) takes over.
 
-All blocks are searched in one call, because calls are dear: each hands the interpreter lock to another thread and gets
-it back when that is willing. Numba takes no list of arrays cheaply, so the arrays of each block come as addresses in a
-table; the caller holds on to the blocks meanwhile.
+All blocks are searched in one call, because calls are expensive: each releases the interpreter lock to other threads
+and waits to get it back. Passing a list of arrays to Numba is not cheap, so each block's arrays come as addresses in a
+table; the caller keeps the blocks alive meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from indexes.permutations.row_filter import keep_between, sort_rows
 from indexes.permutations.sorted_run import GROUP, search_group
 
 STEPS_PER_PROBE = 48
-"""Mean number of keys followed per probe row beyond which the general way is cheaper."""
+"""Beyond so many keys followed per probe row, on average, the general search is cheaper."""
 
 KEYS, SIZE, LOWEST_UNTIL, HIGHEST_UNTIL, LOWEST_FROM, HIGHEST_FROM = range(6)
 PARTNER_KEYS, PARTNERS, PARTNER_ORDER, RANKS, ROWS, FIRST, WINDOWED = range(6, 13)
@@ -36,7 +36,7 @@ DONE, MORE_ROOM, TOO_LONG = range(3)
 
 @intrinsic
 def pointer_like(typing_context: Any, address: Any, array: Any) -> Any:
-    """The address as a pointer to elements of the array's type."""
+    """Cast an address to a pointer to elements of the array's type."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
@@ -64,8 +64,8 @@ def short_search(
 ) -> int:
     """Append the matches of every probe row with each block, block by block, and count them in counts[block, row].
 
-    `state` holds the block and the probe row to go on with, the matches so far, and, on return, the room needed.
-    Cost: O(log n) per probe row and block, and O(1) per key followed.
+    `state` holds the block and the probe row with which to continue, the matches so far and, on return, the room that
+    is needed. Cost: O(log n) per probe row and block, and O(1) per key followed.
     """
     begin, stop = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
     first, last = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64)
@@ -85,7 +85,7 @@ def short_search(
         until, since, windowed = fields[LOWEST_UNTIL] != 0, fields[LOWEST_FROM] != 0, fields[WINDOWED] != 0
         level1, level2 = level_starts(fields[ROWS])
         # Intervals that are open below are followed upwards from the first partner, those open above downwards from the
-        # last; the other end of the envelope then need not be read.
+        # last; so the other end of the envelope is not read.
         upwards = least_high < partner_keys[partners - 1]
         downwards = greatest_low > partner_keys[0]
         steps = STEPS_PER_PROBE * low.size + 1024
@@ -95,7 +95,7 @@ def short_search(
             group = min(GROUP, low.size - i)
             search_group(keys, low, i, group, False, begin)
             search_group(keys, high, i, group, True, stop)
-            # Rounds without a branch on what is read: the memory accesses of a group overlap.
+            # No branch depends on the data read here, so the memory accesses of a group overlap.
             for k in range(GROUP):
                 first[k] = 0
                 last[k] = partners - 1

@@ -1,4 +1,4 @@
-"""Writing the matches that a merge-sort tree names by slices of its rows."""
+"""Write the matches that a merge-sort tree gives as slices of its rows."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def place_slices(
     start: int,
     ordered: bool,
 ) -> None:
-    """Write every probe row's rows of a merge-sort tree from its place in `cursor` on, and move that behind them.
+    """Write every probe row's rows of a merge-sort tree from its place in `cursor` on, and advance the cursor.
 
     Cost: O(rows).
     """
@@ -81,7 +81,7 @@ def place_slices(
 
 @kernel
 def place_rows(cursor: np.ndarray, positions: np.ndarray, offsets: np.ndarray, found: np.ndarray) -> None:
-    """Write every probe row's positions from its place in `cursor` on, and move that behind them. Cost: O(matches)."""
+    """Write every probe row's positions from its place in `cursor` on, and advance the cursor. Cost: O(matches)."""
     for i in range(cursor.size):
         place = np.uint64(cursor[i])
         for k in range(np.uint64(offsets[i]), np.uint64(offsets[i + 1])):
@@ -115,9 +115,9 @@ def filter_slices(
     other_b: np.ndarray,
     other_negated: np.ndarray,
 ) -> tuple[int, np.int64]:
-    """Per probe row, those of its rows of a merge-sort tree that are live and pass the other dimensions.
+    """Per probe row, keep its rows of a merge-sort tree that are live and pass the other dimensions.
 
-    Stops and goes on as `scan_permutation` does. Cost: O(candidates).
+    Stops and resumes as `scan_permutation` does. Cost: O(candidates).
     """
     level1, level2 = level_starts(rows)
     total = np.uint64(offsets[done])

@@ -11,15 +11,15 @@ from indexes.kernels.columns import Interval, Keys, frozen
 from indexes.kernels.compiled import kernel
 
 GROUP = 16
-"""Searches that advance together: enough to hide the latency of one another's memory accesses."""
+"""Searches that advance together: enough to hide each other's memory latency."""
 
 
 @dataclass(frozen=True)
 class SortedRun:
-    """The sorted keys of a block of `rows` rows and where in the block each of them sits.
+    """The sorted keys of a block of `rows` rows, and the row of each key.
 
-    It stands for a leaf level of the B+-tree of SPO-Join (section 3.2): the operations on it are
-    batches, so a sorted array merged now and then is both smaller and faster than a tree.
+    It replaces the leaf level of SPO-Join's B+-tree (section 3.2): all operations are batches, so a sorted array that
+    is merged now and then is both smaller and faster than a tree.
 
         keys by row  30 10 __ 20 10     (row 2 is not valid)
         keys         10 10 20 30
@@ -52,8 +52,8 @@ class SortedRun:
         else:
             rows = np.flatnonzero(keys.valid)
             values = keys.values[rows]
-        # NumPy's vectorised sort is five times as fast as its stable one but leaves equal keys in
-        # any order: where there are any, sort (group of equals, row) packed into one integer.
+        # NumPy's vectorised sort is five times as fast as its stable one, but leaves equal keys in any order. If there
+        # are equal keys, sort (group of equals, row) packed into one integer.
         order = np.argsort(values)
         ordered = values[order]
         rises = ordered[1:] != ordered[:-1]
@@ -70,7 +70,7 @@ class SortedRun:
     def merge(cls, runs: Sequence[SortedRun]) -> SortedRun:
         """Merge the runs of adjacent blocks, given in position order, into the run of all of them.
 
-        The smaller neighbours go first, so a geometric series of runs costs about twice the result.
+        It merges the smallest neighbours first, so a geometric series of runs costs about twice the result.
         Cost: O(n log(number of runs)), O(n) for a geometric series.
         """
         assert runs, "nothing to merge"
@@ -95,25 +95,25 @@ class SortedRun:
         return SortedRun(self.keys[inside], self.order[inside] - np.int32(first), end - first)
 
     def ranges(self, interval: Interval) -> tuple[np.ndarray, np.ndarray]:
-        """The rank range [a, b) of the keys within each probe row's interval; a == b: none.
+        """The rank range [a, b) of the keys within each probe row's interval; a == b if there are none.
 
-        Ranks say nothing of `negated`; that is for the reader of the ranges.
+        `negated` is ignored; whoever uses the ranges applies it.
         Cost: O(probes * log n), about 30 ns per bound at 100,000 keys whatever the probes' order.
         """
-        assert interval.low.dtype == self.keys.dtype, "bounds come in the keys' own type"
+        assert interval.low.dtype == self.keys.dtype, "bounds must have the keys' type"
         a = np.empty(len(interval), np.int32)
         b = np.empty(len(interval), np.int32)
         _search(self.keys, interval.low, interval.high, a, b)
         return frozen(a), frozen(b)
 
     def check_invariants(self) -> None:
-        # Keys and order go together.
+        # There is one row per key.
         assert len(self.keys) == len(self.order) <= self.rows
         # Keys ascend.
         assert (self.keys[1:] >= self.keys[:-1]).all()
-        # Equal keys ascend by row; hence no row comes twice among equals.
+        # Equal keys ascend by row, so no row comes twice among equals.
         assert (np.diff(self.order)[self.keys[1:] == self.keys[:-1]] > 0).all()
-        # Every row is of the block and comes at most once.
+        # Every row belongs to the block and comes at most once.
         assert not len(self.order) or 0 <= self.order.min() <= self.order.max() < self.rows
         assert len(np.unique(self.order)) == len(self.order)
         # There is no NaN.
@@ -130,7 +130,7 @@ def _merge(
     keys: np.ndarray,
     order: np.ndarray,
 ) -> None:
-    """Two-way merge; on equal keys the left goes first because its rows are the earlier ones."""
+    """Two-way merge; of equal keys the left goes first, because its rows are earlier."""
     lefts, rights = np.uint64(left_keys.size), np.uint64(right_keys.size)
     one = np.uint64(1)
     i = np.uint64(0)
@@ -162,9 +162,9 @@ def search_group(
 ) -> None:
     """found[k] = number of keys < bounds[start + k], or <= if closed, for k < group. There is at least one key.
 
-    A group of searches halves the same span in step, without a branch on any key: 21 ns each in
-    100,000 keys where np.searchsorted takes 190 (mispredictions), or 90 when the bounds are sorted
-    first. Half of all comparisons bound one end only; the open end needs no search.
+    A group of searches halves the same span in lockstep, without a branch on any key: 21 ns each in 100,000 keys, where
+    np.searchsorted takes 190 (mispredictions), or 90 if the bounds are sorted first. Half of all comparisons bound one
+    end only; the open end needs no search.
     """
     size = keys.size
     least, greatest = keys[0], keys[size - 1]

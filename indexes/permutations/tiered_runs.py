@@ -1,4 +1,4 @@
-"""The mutable part of a window: sorted runs that merge as they age."""
+"""The mutable part of a window: sorted blocks that merge as they age."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from indexes.permutations.permutation_offset import PermutationOffsetJoin
 from indexes.permutations.sorted_run import SortedRun
 
 SMALL_SCAN = 8192
-"""Probe rows times tail rows up to which comparing all is cheaper than sorting the tail."""
+"""Up to this product of probe rows and tail rows, comparing all is cheaper than sorting the tail."""
 
 
 class TieredRuns(WindowIndex):
     """Blocks of consecutive positions, each sorted, small ones last; a short unsorted tail.
 
-    It takes the place of the B+-tree in SPO-Join's mutable part (section 3.2). A tree is updated
-    tuple by tuple, our unit is the batch: a batch is sorted once, and adjacent blocks of like size
-    merge, so each row takes part in O(log n) merges of sequential memory. A block answers probes as
-    the immutable segments do, and `freeze` hands its sorted runs to the next segment for a merge.
+    It replaces the B+-tree in SPO-Join's mutable part (section 3.2). A tree is updated tuple by tuple, but our unit is
+    the batch: each batch is sorted once, and adjacent blocks of similar size merge, so each row takes part in O(log n)
+    merges of sequential memory. A block answers probes as the immutable segments do, and `freeze` gives its sorted runs
+    to the next segment, which merges them.
 
-    Which blocks merge depends on row counts alone, never on keys, time or expiry. So when the
-    dimensions of a join are kept by different processes, each fed the same batches, all have the
-    same blocks, and rank ranges of one can be matched with those of another.
+    Which blocks merge depends on row counts only, never on keys, time or expiry. So if different processes keep the
+    dimensions of a join and all get the same batches, all have the same blocks, and rank ranges of one can be matched
+    with those of another.
 
         tail_rows=2, inserts of 1 1 1 1 1 1 1 1 rows:
         blocks   -  -  3  3  3  6  6  6
         tail     1  2  0  1  2  0  1  2     a third row does not fit: tail and row become a block;
-                                            of the blocks 3 3, neither twice the other, one is made
+                                            blocks 3 3 merge, because neither is twice the other
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class TieredRuns(WindowIndex):
         tail_rows: int = 256,
         largest_block: int = 1 << 17,
     ) -> None:
-        """`largest_block` bounds a merge, and with it how long a dead row is kept."""
+        """`largest_block` bounds the size of a merge, and so how long an expired row is kept."""
         check_whole_number("TieredRuns", "dimensions", dimensions)
         check_whole_number("TieredRuns", "tail_rows", tail_rows, least=0)
         check_whole_number("TieredRuns", "largest_block", largest_block)
@@ -102,7 +102,7 @@ class TieredRuns(WindowIndex):
     def probe_within(
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | None:
-        """Cost: the sum over the blocks, of which there are O(log n) and one per `largest_block`."""
+        """Cost: the sum over the blocks; there are O(log n) and one per `largest_block` rows."""
         if not self._tail_length:
             return probe_blocks(limit, self._blocks, intervals, live, ordered=ordered)
         if self._tail_block is not None or len(live) * self._tail_length > SMALL_SCAN:
@@ -157,7 +157,7 @@ class TieredRuns(WindowIndex):
         self._tail_block = None
 
     def _tail(self) -> list[Keys]:
-        """The tail's rows, as views: to be used before the next insert."""
+        """The tail's rows, as views that the next insert invalidates."""
         columns = []
         for values, valid in zip(self._tail_values, self._tail_valid, strict=True):
             flags = valid[: self._tail_length]
@@ -173,9 +173,9 @@ class TieredRuns(WindowIndex):
         return self._tail_block
 
     def _merge_last(self) -> None:
-        """Merge from the end while a block is less than twice what follows it.
+        """Merge from the end while a block is less than twice as large as the merged blocks after it.
 
-        Sizes then at least double from block to block towards the front, up to the largest.
+        So sizes at least double from block to block towards the front, up to the largest.
         """
         begin = len(self._blocks) - 1
         rows = self._blocks[begin].rows
@@ -224,9 +224,9 @@ class TieredRuns(WindowIndex):
         end = self._next - self._tail_length
         for block in reversed(self._blocks):
             block.check_invariants()
-            # Blocks follow one another without gaps, up to the tail.
+            # Blocks follow each other without gaps, up to the tail.
             assert block.end_position == end
-            # All have every dimension, and rows.
+            # All blocks have every dimension and at least one row.
             assert len(block.runs) == self.dimensions
             assert block.rows > 0
             end = block.first_position

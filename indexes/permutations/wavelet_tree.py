@@ -1,4 +1,4 @@
-"""Counting the points of a rectangle in rank space without looking at them."""
+"""Count the points of a rectangle in rank space without visiting them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ HALF_WORD = np.uint64(32)
 IN_HALF = np.uint64(31)
 
 LEAF_BITS = 6
-"""A leaf holds 64 values: a machine word for each bit of them, and one for the set of those sought."""
+"""A leaf holds 64 values: a machine word for each bit of the values, and one for a set of them."""
 
 
 @dataclass(frozen=True)
 class WaveletTree:
-    """A permutation in which, by position and value, rectangles are counted in O(log n) and few bits.
+    """A permutation that counts the points of a rectangle of positions and values in O(log n), in few bits per row.
 
-    Positions are the ranks of one dimension, values those of another, so every point of a block is a value at a
-    position. The root holds all values in order of position; a node's left child holds those of the lower half of its
-    values, its right child the others, each still in order of position; nodes of 64 values are leaves. A node keeps
-    one bit per value, whether it went left, and how many did before each word of bits: that carries a position of the
-    node over to its children. So the values < v among the first p positions are counted along one path from the root
-    to v's leaf, by adding up what goes left where the path goes right; a rectangle takes four such counts, of which
-    those at an open end are known without one. Because each value occurs once, a node's place among those of its
-    level follows from v alone, and so does the number of values that went left before it.
+    Positions are the ranks of one dimension, values the ranks of another, so every point of a block is a value at a
+    position. The root holds all values in order of position. A node's left child holds the lower half of its values,
+    its right child the others, each still in order of position; nodes of 64 values are leaves. A node stores one bit
+    per value, whether it went left, and how many did before each word of bits: this maps a position of the node to
+    positions of its children. So the values < v among the first p positions are counted along one path from the root to
+    v's leaf, by adding up the values that go left where the path goes right. A rectangle takes four such counts, but
+    those at an open end are known. Because each value occurs once, v alone determines a node's place on its level and
+    the number of values that went left before it.
 
         values by position   2 5 0 7 3 1 6 4        goes left: 1 0 1 0 1 1 0 0   left before: 0 1 1 2 2 3 4 4
         nodes of 4 values    2 0 3 1 | 5 7 6 4      goes left: 0 1 0 1 | 1 0 0 1
@@ -38,23 +38,23 @@ class WaveletTree:
         values < 6 among the first 5 positions, 2 5 0 7 3: at the root 6 goes right, past the 3 that went left; of the 2
         in the right node, 5 7, 6 goes right again, past 5; in the leaf 7 6, no value of the first 1 is below 6: 3 + 1
 
-    A word holds 32 bits below a count of 32 bits, so that a step is one memory access. A leaf is kept by the bits of
-    its values, a word for each: comparing them all with v is a dozen instructions. The paths of 16 probe rows are
-    followed together, to hide the latency of their memory accesses.
+    A word holds 32 bits below a count of 32 bits, so each level of a path is one memory access. A leaf stores its
+    values bit by bit, a word for each bit: comparing all of them with v takes a dozen instructions. The paths of 16
+    probe rows are followed together, to hide the latency of their memory accesses.
 
-    Wavelet trees are not in the papers of this project; the structure is Grossi, Gupta and Vitter's (SODA 2003, section
-    4), laid out level by level. Memory: 2 log2(n / 64) + 6 bits per row, 4.25 bytes at a million rows.
+    Wavelet trees are not in the papers of this project. The structure is by Grossi, Gupta and Vitter (SODA 2003,
+    section 4), laid out level by level. Memory: 2 log2(n / 64) + 6 bits per row, 4.25 bytes at a million rows.
     """
 
     size: int
-    words: np.ndarray  # level by level: the positions' left bits, 32 to a word, below the number of those before
+    words: np.ndarray  # level by level: 32 left bits per word, and above them the number of left bits before
     leaves: np.ndarray  # bit by bit, the values of each leaf
-    values_before: np.ndarray  # by rank, how many lesser ranks have a point; empty: all have
+    values_before: np.ndarray  # by rank, how many lesser ranks have a point; empty if all have
     positions_before: np.ndarray
 
     @classmethod
     def of(cls, partner: np.ndarray, values: int) -> WaveletTree:
-        """The tree of the points (position j, value partner[j]), values distinct and < `values`; -1: no point at j.
+        """The tree of the points (position j, value partner[j]); values are distinct and < `values`, -1 means no point.
 
         Cost: O(n log n), about 20 ns per point at a million.
         """
@@ -77,7 +77,7 @@ class WaveletTree:
 
     @property
     def levels(self) -> int:
-        """How many times values are halved before they are a leaf."""
+        """How many times the values are halved down to a leaf."""
         return len(self.words)
 
     @property
@@ -88,7 +88,7 @@ class WaveletTree:
     def points(
         self, values: tuple[np.ndarray, np.ndarray], positions: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Rank ranges as ranges of points: ranks without a point left out. Cost: O(probes), or O(1) if all have one."""
+        """Rank ranges as ranges of points, without ranks that have none. Cost: O(probes), or O(1) if all have one."""
         if not len(self.values_before):
             return *values, *positions
         a, b = (frozen(self.values_before[bound]) for bound in values)
@@ -96,7 +96,7 @@ class WaveletTree:
         return a, b, first, end
 
     def count(self, values: tuple[np.ndarray, np.ndarray], positions: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """For each probe row the number of points with value in [a, b) and position in [first, end).
+        """For each probe row, the number of points with a value in the first range and a position in the second.
 
         Cost: O(log n) for each corner of the rectangle that is not at an open end: 80 ns at a million points.
         """
@@ -107,7 +107,7 @@ class WaveletTree:
         return counts
 
     def check_invariants(self) -> None:
-        # Each level has one bit per point; beyond them there is none.
+        # Each level has one bit per point and none beyond.
         assert self.words.shape == (levels_of(self.size), (self.size >> 5) + 1)
         for level, words in enumerate(self.words):
             bits = (words[:, None] >> np.arange(32, dtype=np.uint64)) & ONE
@@ -116,11 +116,11 @@ class WaveletTree:
             # A word's upper half counts the bits before it.
             before = np.cumsum(bits.sum(axis=1)) - bits.sum(axis=1)
             assert (before == words >> HALF_WORD).all()
-            # All nodes but the last have as many lefts as a child has values.
+            # All nodes except the last have as many lefts as a child has values.
             half = 1 << (LEAF_BITS + self.levels - 1 - level)
             full = self.size // (2 * half)
             assert (lefts[: full * 2 * half].reshape(full, 2 * half).sum(axis=1) == half).all()
-            # The last one's left child is filled first.
+            # The left child of the last one is filled first.
             assert lefts[full * 2 * half : self.size].sum() == min(half, self.size - full * 2 * half)
         for leaf in range(len(self.leaves)):
             # A leaf holds each of its values once.
@@ -129,13 +129,13 @@ class WaveletTree:
             leaf_values = (bits << np.arange(LEAF_BITS, dtype=np.uint64)[:, None]).sum(axis=0)
             assert (np.sort(leaf_values) == np.arange(held)).all()
         for before in (self.values_before, self.positions_before):
-            # Counts of points rise by at most one from rank to rank, to all of them.
+            # Counts of points rise by at most one from rank to rank, up to their number.
             assert not len(before) or (before[0] == 0 and before[-1] == self.size)
             assert np.isin(np.diff(before), (0, 1)).all()
 
 
 def levels_of(size: int) -> int:
-    """How many times `size` values are halved before they are a leaf."""
+    """How many times `size` values are halved down to a leaf."""
     return max((size - 1).bit_length() - LEAF_BITS, 0) if size else 0
 
 
@@ -147,7 +147,7 @@ def _running_count(flags: np.ndarray) -> np.ndarray:
 
 @kernel
 def _build(current: np.ndarray, following: np.ndarray, words: np.ndarray, leaves: np.ndarray) -> None:
-    """Fill in all levels, from the values in order of position; both arrays are used up."""
+    """Fill in all levels from the values in order of position; both arrays are overwritten."""
     size = np.uint64(current.size)
     for level in range(words.shape[0]):
         shift = np.uint64(LEAF_BITS + words.shape[0] - 1 - level)
@@ -197,7 +197,7 @@ def lefts_before(words: np.ndarray, position: np.uint64) -> np.uint64:
 
 @kernel
 def leaf_below(leaves: np.ndarray, leaf: np.uint64, value: np.uint64, among: np.uint64) -> np.uint64:
-    """Those of the positions `among`, a set of bits, at which the leaf's value is less than `value`."""
+    """The positions in the bit set `among` at which the leaf's value is less than `value`."""
     below = ZERO
     equal = among
     for k in range(LEAF_BITS):
@@ -250,7 +250,7 @@ def _count(
     end: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Add to each probe row's count the four corners of its rectangle; there is a point."""
+    """Add the four corners of its rectangle to each probe row's count; the tree has a point."""
     size = np.uint64(points)
     values = np.empty(GROUP, np.uint64)
     places = np.empty(GROUP, np.uint64)
@@ -266,7 +266,7 @@ def _count(
                 place = np.uint64(end[row] if later else first[row])
                 values[k] = value
                 places[k] = place
-                # All positions hold all values, so there the count is the lesser of the two, if it is not 0.
+                # At an open end no search is needed: the count is the lesser of value and position, unless it is 0.
                 found[k] = min(value, place)
                 open_end &= min(value, place) == ZERO or max(value, place) == size
             if not open_end:

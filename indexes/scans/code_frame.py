@@ -1,8 +1,8 @@
 """Keys of any range as 16-bit codes that never fall as the key rises, so that one instruction compares many.
 
-A frame is a line through a block's usual keys: code = (key - low) * scale + 1, cut off at both ends. Each step of it
-is monotone, rounding included, so a key inside an interval has a code between the codes of the interval's ends. The
-converse does not hold: codes find candidates, and whoever uses them compares the keys.
+A frame is a linear map of a block's usual keys: code = (key - low) * scale + 1, clipped at both ends. Each operation of
+it is monotone, rounding included, so a key inside an interval has a code between the codes of the interval's ends. The
+converse does not hold: codes find candidates, and the caller then compares the keys.
 
     keys 10 20 .. 90      low 10, scale 65531 / 80      10 -> 1    50 -> 32766    90 -> 65532
                                                          9 -> 0    91 -> 65533   -inf -> 0
@@ -16,30 +16,30 @@ from indexes.kernels.compiled import kernel
 from indexes.kernels.ordered_integers import ordered_floats
 
 TOP = 65533
-"""The code of all keys above the frame; 0 is that of those below."""
+"""The code of all keys above the frame; keys below it have code 0."""
 
 NOWHERE, INVALID = 65534, 65535
-"""A code that no row has, and that of rows which are not valid."""
+"""A code that no row has, and the code of invalid rows."""
 
 SAMPLE = 256
 """Rows of a block from which its frame is made."""
 
 TAIL, MARGIN = 1 / 32, 1 / 8
-"""Rows at either end of a sample that do not stretch the frame, and by what share of its width they still may."""
+"""The share of a sample's rows at either end that is left out of the frame, and by how much the frame is widened."""
 
 _LEAST_SCALE, _GREATEST_SCALE = 1e-300, 1e300
-"""Within these a product with infinity is infinite and one with zero is zero: no code is ever made of NaN."""
+"""Within these, a product with infinity is infinite and one with zero is zero, so no code comes from NaN."""
 
 
 def numbers_of(keys: np.ndarray, floats: bool) -> np.ndarray:
-    """The float64 nearest to each ordered integer or, where it stands for a float, that float. Cost: O(n)."""
+    """The float64 nearest to each ordered integer or, if it stands for a float, that float. Cost: O(n)."""
     if not floats:
         return keys.astype(np.float64)
     return ordered_floats(keys)
 
 
 def frame_of(numbers: np.ndarray) -> tuple[float, float]:
-    """Where a frame for these keys begins, and its scale; any frame is right, this one tells keys apart. Cost: O(n)."""
+    """The low end and scale of a frame for these keys. Any frame is correct; this one separates keys. Cost: O(n)."""
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
         return 0.0, 1.0
@@ -80,8 +80,8 @@ def encode_bounds(
 ) -> None:
     """Per probe row the codes start, start + 1, ..., start + width, modulo 2^16, that a match may have. Cost: O(n).
 
-    Outside an interval are the codes from that of its high end on, and through 65535 and 0 those up to that of its
-    low end: with a sum that wraps around, a range too.
+    The codes outside an interval go from that of its high end upwards, wrap around from 65535 to 0, and end at that of
+    its low end: modulo 2^16 this is a range, too.
     """
     for i in range(lows.size):
         a = code_of(lows[i], low, scale)

@@ -16,26 +16,27 @@ from indexes.scans.code_frame import INVALID, TOP, encode_rows, frame_of, number
 from indexes.scans.nested_loop_scan import GROUP, NO_ROOM, TOO_MANY, by_probe_row, scan_blocks
 
 BLOCK_ROWS = 4096
-"""Two dimensions' codes of so many rows fit in a core's first-level cache."""
+"""The codes of so many rows in two dimensions fit in a core's first-level cache."""
 
 COMPARED_ROWS, COMPARED_PROBES = 256, 32
 """The sample from which the two dimensions that leave the fewest candidates are chosen."""
 
 
 class NestedLoop(WindowIndex):
-    """Rows in order of arrival, in a ring of blocks, compared with all probe rows as fast as the core can.
+    """Rows in order of arrival, in a ring of blocks, compared with all probe rows as fast as the core allows.
 
-    A block has, besides the 64-bit keys, a 16-bit code of each key in a frame of the block's own (see `code_frame`).
-    Eight probe rows at a time pass over the codes of two dimensions of a block, which stay in cache while all probe
-    rows pass (see `nested_loop_scan`). What the codes do not rule out is settled by the keys. A block whose last row
-    has expired is given to new rows, so expiry costs nothing.
+    Besides the 64-bit keys, a block has a 16-bit code of each key in the block's own frame (see `code_frame`). Eight
+    probe rows at a time pass over the codes of two dimensions of a block, and these stay in the cache until all probe
+    rows have passed (see `nested_loop_scan`). Rows that the codes do not rule out are settled by their keys. A block
+    whose last row has expired is reused for new rows, so expiry costs nothing.
 
     Paper: the windows of ScaleJoin's processing threads (section V-A) and of SplitJoin's cores, which compare tuple
-    with tuple. We compare all pairs too, in blocks and with codes, which changes the order of the comparisons and the
-    instructions for them, but not their number.
+    with tuple. We also compare all pairs, but in blocks and with codes, which changes the order of the comparisons and
+    their instructions, not their number.
 
-    Cost: insert O(rows), probe O(probes * rows held): about 0.04 ns per pair, both dimensions, with candidates rare;
-    rows held are those from the first block that is not all expired. Memory: 10 bytes per dimension and row, and one.
+    Cost: insert O(rows), probe O(probes * rows held): about 0.04 ns per pair for both dimensions if candidates are
+    rare. Rows held are those from the first block that has not fully expired. Memory: 10 bytes per dimension and row,
+    plus one.
 
         block_rows=4: keys 30 10 20 40 | 70 50      frames from 10 to 40 and from 50 to 70
         codes         43688 1 21844 65532 | 65532 1
@@ -52,13 +53,13 @@ class NestedLoop(WindowIndex):
         self._floats = np.zeros(dimensions, np.bool_)
         self._first_block = 0
         self._rows = 0  # since the origin
-        self._framed = 0  # rows of the last block when its frame was made
+        self._framed = 0  # rows that the last block had when its frame was made
         self._allocate(1)
 
     def insert(self, keys: Sequence[Keys]) -> None:
-        """Cost: O(rows), amortised: a block's frame is made anew when its rows have doubled, and when it is full."""
+        """Cost: O(rows), amortised: a block gets a new frame when its rows have doubled and when it is full."""
         if len(keys) != self._dimensions:
-            raise ValueError(f"NestedLoop: made for {self._dimensions} dimensions, got {len(keys)} key columns")
+            raise ValueError(f"NestedLoop: made for {self._dimensions} dimensions, but got {len(keys)} key columns")
         if not len(keys[0]):
             return
         self._floats[:] = [column.values.dtype == np.float64 for column in keys]
@@ -71,13 +72,13 @@ class NestedLoop(WindowIndex):
     def probe_within(
         self, limit: int, intervals: Sequence[Interval], live: Live, *, ordered: bool = True
     ) -> Matches | None:
-        """Cost: O(probes * rows held), about 0.04 ns each; matches come in order, asked for or not."""
+        """Cost: O(probes * rows held), about 0.04 ns each; matches are always ordered."""
         probes = len(live)
-        first = np.clip(live.start, self._origin + self._first_row, self._origin + self._rows) - self._origin
+        start = np.clip(live.start, self._origin + self._first_row, self._origin + self._rows) - self._origin
         end = np.clip(live.end, self._origin + self._first_row, self._origin + self._rows) - self._origin
-        if not probes or not (first < end).any():
+        if not probes or not (start < end).any():
             return Matches.empty(probes)
-        least, greatest = int(first.min()), int(end.max())
+        least, greatest = int(start.min()), int(end.max())
         state = np.array([least // self._block_rows, 0, -(-greatest // self._block_rows), 0], np.int64)
         low, high = (
             np.stack([ordered_integers(side) for side in sides])
@@ -93,7 +94,7 @@ class NestedLoop(WindowIndex):
         while True:
             outcome = scan_blocks(
                 self._codes, self._keys, self._valid, self._frames, coded, self._rows, low_numbers, high_numbers,
-                low, high, negated, first, end, limit, ranges, state, found_probes, found_rows,
+                low, high, negated, start, end, limit, ranges, state, found_probes, found_rows,
             )  # fmt: skip
             if outcome == TOO_MANY:
                 return None
@@ -136,7 +137,7 @@ class NestedLoop(WindowIndex):
         return int(self._codes.nbytes + self._keys.nbytes + self._valid.nbytes + self._frames.nbytes)
 
     def check_invariants(self) -> None:
-        # The blocks from the first held to the last have a slot each.
+        # Each block from the first held to the last has its own slot.
         assert 0 <= self._end_block - self._first_block <= self._slots
         assert self._slots & (self._slots - 1) == 0
         for block in range(self._first_block, self._end_block):
@@ -145,15 +146,15 @@ class NestedLoop(WindowIndex):
             valid = self._valid[slot, :rows]
             for d in range(self._dimensions):
                 low, scale = self._frames[slot, d]
-                # A frame makes no NaN, whatever the key.
+                # No key becomes NaN in a frame.
                 assert np.isfinite(low)
                 assert 0 < scale < np.inf
                 codes = self._codes[d, slot, :rows]
-                # Rows that are not valid, and only they, have the code for it.
+                # Invalid rows, and only these, have the code INVALID.
                 assert np.array_equal(codes == INVALID, ~valid)
                 order = np.argsort(self._keys[d, slot, :rows][valid], kind="stable")
                 ascending = codes[valid][order].astype(np.int64)
-                # Codes never fall as keys rise, and none is out of range.
+                # Codes never fall as keys rise, and all are in range.
                 assert np.all(np.diff(ascending) >= 0)
                 assert np.all(ascending <= TOP)
 
@@ -176,7 +177,7 @@ class NestedLoop(WindowIndex):
         self._frames = np.empty((slots, self._dimensions, 2), np.float64)
 
     def _make_room(self, rows: int) -> None:
-        """Double the slots until the blocks held and `rows` more rows fit; halve them if they would fit eight times."""
+        """Double the slots until the blocks held and `rows` more rows fit; shrink if they would fit eight times."""
         needed = -(-(self._rows + rows) // self._block_rows) - self._first_block
         if needed <= self._slots and (8 * needed > self._slots or self._slots == 1):
             return
@@ -191,7 +192,7 @@ class NestedLoop(WindowIndex):
         self._frames[new] = frames[old]
 
     def _append(self, columns: Sequence[np.ndarray], valid: np.ndarray) -> None:
-        """Rows of ordered integers, block after block."""
+        """Append rows of ordered integers, block after block."""
         self._make_room(len(valid))
         at = 0
         while at < len(valid):
@@ -206,7 +207,7 @@ class NestedLoop(WindowIndex):
             at += count
 
     def _encode(self, slot: int, begin: int, end: int) -> None:
-        """Give codes to the rows [begin, end) of a block or, with a new frame, to all up to `end`."""
+        """Encode the rows [begin, end) of a block or, with a new frame, all rows up to `end`."""
         anew = begin == 0 or end == self._block_rows or end >= 2 * self._framed
         start = 0 if anew else begin
         self._framed = end if anew else self._framed
@@ -219,7 +220,7 @@ class NestedLoop(WindowIndex):
             encode_rows(numbers, valid, low, scale, self._codes[d, slot, start:end])
 
     def _coded(self, low: np.ndarray, high: np.ndarray, negated: np.ndarray, row: int) -> np.ndarray:
-        """The two dimensions whose codes are compared: those that the fewest rows of a sample pass."""
+        """The two dimensions whose codes are compared: those that let the fewest rows of a sample pass."""
         if self._dimensions <= 2:
             return np.array([0, self._dimensions - 1], np.int64)
         block, begin = divmod(row, self._block_rows)

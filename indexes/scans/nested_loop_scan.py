@@ -1,10 +1,10 @@
 """The inner loops of the nested loop join: eight probe rows in one pass over a block's codes.
 
-A row is a candidate of a probe row when both of its codes lie in the probe's code ranges:
-(code - start) mod 2^16 <= width. Saturating subtraction of the width then leaves 0. So the least of
-these remainders over a block tells whether it holds a candidate at all, with no branch and nothing
-stored: two subtractions per dimension, an "or" and a minimum, on as many rows as a register holds.
-Blocks that do hold one are searched again, for the probe rows concerned only.
+A row is a candidate of a probe row if both of its codes lie in the probe row's code ranges:
+(code - start) mod 2^16 <= width. Then saturating subtraction of the width leaves 0. So the least of these remainders
+over a block shows whether it holds any candidate, without a branch or a store: two subtractions per dimension, an "or"
+and a minimum, on as many rows as a register holds. Blocks that hold a candidate are searched again, for the probe rows
+concerned only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROUP = 8
 """Probe rows of one pass: their remainders stay in registers."""
 
 PIECE = 128
-"""Rows of a block that are searched one by one once they hold a candidate."""
+"""Rows of a block that are searched one by one if they hold a candidate."""
 
 FINISHED, TOO_MANY, NO_ROOM = 0, 1, 2
 
@@ -27,7 +27,7 @@ _ALL = np.uint16(65535)
 
 @kernel
 def beyond(code: np.uint16, start: np.uint16, width: np.uint16) -> np.uint16:
-    """How far a code is beyond a range: 0 inside."""
+    """How far a code lies beyond a range; 0 inside."""
     return np.uint16(max(np.uint16(code - start), width) - width)
 
 
@@ -97,7 +97,7 @@ def scan_blocks(
     low: np.ndarray,
     high: np.ndarray,
     negated: np.ndarray,
-    first: np.ndarray,
+    start: np.ndarray,
     end: np.ndarray,
     limit: int,
     ranges: np.ndarray,
@@ -107,13 +107,12 @@ def scan_blocks(
 ) -> int:
     """Append the matches of all probe rows with the blocks from number state[0] on, where probe row state[1] is next.
 
-    Matches are ordered by block, then by group, probe row and row: so each probe row's ascend. `state` holds the next
-    block, the next probe row, the end of the blocks and the matches found. With NO_ROOM, more room is to be made and
-    the call repeated.
+    Matches are ordered by block, then by group, probe row and row, so each probe row's ascend. `state` holds the next
+    block, the next probe row, the end of the blocks and the matches found. On NO_ROOM, make more room and call again.
     Cost: O(probes * rows), about 0.04 ns each, and O(PIECE) per candidate.
     """
     dimensions, slots, block_rows = keys.shape
-    probes = first.size
+    probes = start.size
     room = found_rows.size - GROUP * block_rows
     d0, d1 = coded[0], coded[1]
     while state[0] < state[2]:
@@ -128,7 +127,7 @@ def scan_blocks(
                 ranges[2 * k], ranges[2 * k + 1],
             )  # fmt: skip
         for i in range(probes):
-            if first[i] >= base + rows or end[i] <= base or first[i] >= end[i]:
+            if start[i] >= base + rows or end[i] <= base or start[i] >= end[i]:
                 ranges[0, i] = np.uint16(NOWHERE)
                 ranges[1, i] = np.uint16(0)
         first_codes, second_codes = codes[d0, slot], codes[d1, slot]
@@ -146,7 +145,7 @@ def scan_blocks(
             if met > GROUP // 4:
                 held = holders(first_codes, second_codes, np.uint64(rows), ranges, np.uint64(g))
             elif met:
-                held = np.uint64(255)  # for one or two probe rows a pass for eight is not worth it
+                held = np.uint64(255)  # a pass for eight is not worth it for one or two probe rows
             for i in range(size):
                 if held >> np.uint64(i) & np.uint64(1) and ranges[0, g + i] != NOWHERE:
                     p = g + i
@@ -159,7 +158,7 @@ def scan_blocks(
                             if beyond(first_codes[row], a, b) | beyond(second_codes[row], c, d):
                                 continue
                             at = base + np.int64(row)
-                            same = valid[slot, row] and first[p] <= at and at < end[p]
+                            same = valid[slot, row] and start[p] <= at and at < end[p]
                             for k in range(dimensions):
                                 key = keys[k, slot, row]
                                 same &= (low[k, p] <= key and key <= high[k, p]) != negated[k]
@@ -177,7 +176,7 @@ def scan_blocks(
 def by_probe_row(
     found_probes: np.ndarray, found_rows: np.ndarray, origin: int, offsets: np.ndarray, positions: np.ndarray
 ) -> None:
-    """Put matches in order of their probe rows, each row's as they were found. Cost: O(probes + matches)."""
+    """Group matches by probe row, each row's in the order found. Cost: O(probes + matches)."""
     offsets[:] = 0
     for i in range(found_probes.size):
         offsets[found_probes[i] + 1] += 1
@@ -185,7 +184,7 @@ def by_probe_row(
     for p in range(offsets.size):
         total += offsets[p]
         offsets[p] = total
-    # Each row's start is moved to its end, which is the next row's start, and everything back by one row afterwards.
+    # Each row's begin moves to its end, which is the next row's begin; afterwards all move back by one row.
     for i in range(found_probes.size):
         p = found_probes[i]
         positions[offsets[p]] = origin + found_rows[i]

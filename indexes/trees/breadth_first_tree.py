@@ -239,12 +239,12 @@ def visit_tree(
     rows = np.uint64(tree.rows)
     one = np.uint64(1)
     places = np.empty(GROUP, np.int64)
-    for start in range(band, bands, GROUP):
-        group = min(GROUP, bands - start)
-        find_group(tree, probe.low, start, group, places)
+    for begin in range(band, bands, GROUP):
+        group = min(GROUP, bands - begin)
+        find_group(tree, probe.low, begin, group, places)
         for k in range(group):
-            row = band_row[start + k]
-            high = highs[start + k]
+            row = band_row[begin + k]
+            high = highs[begin + k]
             start, end = live_start[row], live_end[row]
             before = used
             place = np.uint64(places[k])
@@ -256,8 +256,8 @@ def visit_tree(
                     used += 1
                 place += one
             if used > positions.size:
-                return start + k, before, used
-            ends[start + k] = used
+                return begin + k, before, used
+            ends[begin + k] = used
     return bands, used, used
 
 

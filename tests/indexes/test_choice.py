@@ -8,7 +8,7 @@ from indexes.catalogue import CATALOGUE, make_index
 from indexes.choice import Choice, Observed, Query, choose
 
 CASES = [
-    (Query(negations=1), None, "NestedLoop", "no range"),
+    (Query(negations=1), None, "NestedLoop", "no condition is a range"),
     (Query(ranges=1, window=100), None, "NestedLoop", "100 rows"),
     (Query(equalities=1, window=1 << 17), None, "HashIndex", "equality"),
     (Query(equalities=1, ranges=1, window=1 << 17), None, "HashIndex", "filter"),
@@ -27,7 +27,7 @@ CASES = [
     (Query(ranges=2, bands=2, counting=True), Observed(matches=5600.0), "RangeTreeWindow", "counted"),
     (Query(ranges=2, counting=True), None, "RangeTreeWindow", "counted"),
     (Query(ranges=1, threads=2), None, "PIMTree", "2 threads"),
-    (Query(ranges=1, counting=True), None, "BISort", "record"),
+    (Query(ranges=1, counting=True), None, "BISort", "subtraction"),
     (Query(ranges=1), None, "LeveledTrees", "one key"),
     (Query(ranges=1), Observed(drifting=True), "LeveledTrees", "drift"),
 ]
@@ -72,7 +72,7 @@ def test_indexes_are_made_by_name() -> None:
         made = make_index(name, window=100, batch=10, first_position=7)
         made.insert([Keys(np.arange(5))])
         made.check_invariants()
-    with pytest.raises(ValueError, match="no index called 'BTree'; there are LinearScan"):
+    with pytest.raises(ValueError, match="no index is called 'BTree'; choose one of LinearScan"):
         make_index("BTree", window=10)
     with pytest.raises(ValueError, match="IMTree: window must be a whole number of 1 or more, not 0"):
         make_index("IMTree", window=0)

@@ -135,7 +135,7 @@ def test_positions_beyond_the_base_are_counted_anew() -> None:
         one = Interval(np.array([2]), np.array([4]))
         assert index.probe([one, one], Live.everything(1)).positions.tolist() == [first + 2, first + 3, first + 4]
         index.check_invariants()
-    with pytest.raises(ValueError, match=r"GridIndex: a window of .* rows is more than"):
+    with pytest.raises(ValueError, match=r"GridIndex: a window of .* rows exceeds"):
         index._next += MOST
         index.insert([Keys(np.arange(6)), Keys(np.arange(6))])
 

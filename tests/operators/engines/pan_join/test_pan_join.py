@@ -154,7 +154,7 @@ def test_the_structure_may_be_named_or_described_or_the_class_itself() -> None:
         ({"subwindow": 1 << 31}, "PanJoin: subwindow must be less than 2\\^31"),
         ({"batch_rows": True}, "PanJoin: batch_rows"),
         ({"structure": "BTree"}, "PanJoin: structure must be one of BISort, RaPTable, WiBPlusTree, or "),
-        ({"structure": RaPTableSubwindows(sigma=0.5)}, "PanJoin: structure .* cannot be made: RaPTable: sigma is 1"),
+        ({"structure": RaPTableSubwindows(sigma=0.5)}, "PanJoin: structure .* cannot be made: RaPTable: sigma must"),
         ({"records": True, "structure": "RaPTable"}, "PanJoin: records are those of structure='BISort'"),
         ({"records": None}, "PanJoin: records must be True or False"),
     ],
