@@ -1,8 +1,9 @@
 """The main job: which racks of data centre R draw less power but more cooling than racks of S?
 
-Query Q1 of SPO-Join on generated readings, over the last million readings of each centre, in this process.
+Query Q1 of SPO-Join on generated readings, over the last million readings of each centre, in this process. Measures
+throughput at full speed, then latency at half that rate.
 
-    python -m examples.datacentre               some ten seconds on two cores
+    python -m examples.datacentre               about twenty seconds on two cores
     python -m examples.datacentre --ray         the same on Ray
     python -m examples.datacentre --noise 5     some 280 matches per reading instead of 3
 """
@@ -11,18 +12,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
+from examples.kernel_compilation import show_compilation
+from examples.progress_line import ProgressLine
+from examples.result_reader import ResultReader
 from operators import CountWindow, RunningJoin, StreamJoin
 from topology import LocalRuntime, Runtime
 
 Q1 = "SELECT R.id, S.id FROM R, S WHERE R.power < S.power AND R.cool > S.cool"
+STREAMS = ("R", "S")
 BATCH_ROWS = 10_000
+PACED_BATCH_ROWS = 2_000
 
 
 def readings(first: int, rows: int, noise: float, seed: int) -> pa.RecordBatch:
@@ -38,107 +42,106 @@ def readings(first: int, rows: int, noise: float, seed: int) -> pa.RecordBatch:
     )
 
 
-def feed(running: RunningJoin, rows: int, noise: float) -> None:
-    """Send the readings of both centres, batch by batch; waits whenever the join is not ready for more."""
+def send(running: RunningJoin, first: int, rows: int, noise: float) -> None:
+    """Send the next readings of both centres; waits while the join is not ready for more."""
+    for seed, stream in enumerate(STREAMS, start=1):
+        running.send(stream, readings(first, rows, noise, seed))
+
+
+def compile_kernels(join: StreamJoin, slide: int, noise: float) -> None:
+    """Run the join on the readings of a few slides, so that measuring starts with compiled kernels.
+
+    Numba compiles each kernel on first use and caches it on disk: the first run compiles, later runs only load.
+    """
+    with show_compilation(), join.launch(LocalRuntime(), sources={name: [name] for name in STREAMS}) as running:
+        for first in range(0, 3 * slide, BATCH_ROWS):
+            send(running, first, min(BATCH_ROWS, 3 * slide - first), noise)
+        running.finish()
+        for _ in running.results():
+            pass
+
+
+def send_at_full_speed(running: RunningJoin, rows: int, noise: float, progress: ProgressLine) -> float:
+    """Send as fast as the join takes readings; return tuples per second, up to the last reading's results."""
+    started = time.monotonic()
     for first in range(0, rows, BATCH_ROWS):
-        count = min(BATCH_ROWS, rows - first)
-        running.send("R", readings(first, count, noise, seed=1))
-        running.send("S", readings(first, count, noise, seed=2))
-    running.finish()
+        send(running, first, min(BATCH_ROWS, rows - first), noise)
+        progress.show()
+    while running.metrics().total("answered", "collector") < len(STREAMS) * rows - 1:  # the gate holds the last one
+        time.sleep(0.01)
+        progress.show()
+    progress.close()
+    return len(STREAMS) * rows / (time.monotonic() - started)
 
 
-class ProgressLine:
-    """One line on the terminal that tells how far the job is; a line every few seconds where there is no terminal."""
+def send_at_rate(
+    running: RunningJoin, first: int, rate: float, seconds: float, noise: float, reader: ResultReader
+) -> None:
+    """Send a batch of each centre whenever one is due.
 
-    def __init__(self, running: RunningJoin, total: int, window: int) -> None:
-        self._running = running
-        self._total = total
-        self._window = window
-        self._terminal = sys.stderr.isatty()
-        self._started = self._shown = time.monotonic()
-        self._before = 0.0
-        self.results = 0
-
-    def show(self, force: bool = False) -> None:
-        """Print, at most five times a second."""
-        now = time.monotonic()
-        if now - self._shown < (0.2 if self._terminal else 5.0) and not force:
-            return
-        metrics = self._running.metrics()
-        done = metrics.total("answered", "collector")
-        rate = (done - self._before) / max(now - self._shown, 1e-9)
-        fill = metrics.total("left_live", "router") / self._window
-        p50, p99 = metrics.latency(50, 99)
-        line = (
-            f"{done / self._total:4.0%}  {rate:>9,.0f} tuples/s  {self.results:>11,} matches  "
-            f"latency p50 {1000 * p50:,.0f} ms  p99 {1000 * p99:,.0f} ms  window {fill:4.0%} full"
-        )
-        print(f"\r\x1b[K{line}" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr)
-        sys.stderr.flush()
-        self._shown, self._before = now, done
-
-    def close(self) -> None:
-        """Leave the line standing."""
-        if self._terminal:
-            print(file=sys.stderr)
+    A row that is sent late, because the join was not ready, counts from when it was due.
+    """
+    interval = len(STREAMS) * PACED_BATCH_ROWS / rate
+    started = time.monotonic() + interval
+    for number in range(max(1, round(seconds / interval))):
+        due = started + number * interval
+        time.sleep(max(0.0, due - time.monotonic()))
+        reader.sent(first + number * PACED_BATCH_ROWS, due)
+        send(running, first + number * PACED_BATCH_ROWS, PACED_BATCH_ROWS, noise)
 
 
-def in_background(action: Callable[[], None]) -> threading.Thread:
-    """Start a thread that ends with the program."""
-    thread = threading.Thread(target=action, daemon=True)
-    thread.start()
-    return thread
+def run(join: StreamJoin, runtime: Runtime, options: argparse.Namespace) -> None:
+    """Measure throughput, then latency, on one running join."""
+    with join.launch(runtime, sources={name: [name] for name in STREAMS}) as running:
+        reader = ResultReader(running)
+        print(f"Throughput: {len(STREAMS) * options.rows:,} readings, sent as fast as the join takes them")
+        progress = ProgressLine(running, reader, len(STREAMS) * options.rows, options.window)
+        rate = send_at_full_speed(running, options.rows, options.noise, progress)
+        matches = reader.results / (len(STREAMS) * options.rows)
+        print(f"  {rate:,.0f} tuples/s, {reader.results:,} matches ({matches:.1f} per reading)")
+        busiest = max(running.metrics().tasks, key=lambda task: task.busy_seconds)
+        print(f"  busiest element: {busiest.component}[{busiest.task}], {busiest.busy_seconds:.1f} s of work")
+        if reader.first is not None:
+            print(f"  the first pairs: {reader.first.slice(0, 3).to_pylist()}")
+
+        print(f"\nLatency: {rate / 2:,.0f} readings/s (half of that) for {options.seconds:g} s, windows full")
+        send_at_rate(running, options.rows, rate / 2, options.seconds, options.noise, reader)
+        running.finish()
+        reader.wait()
+    p50, p99 = reader.latency(50, 99)
+    print(f"  p50 {1000 * p50:,.1f} ms, p99 {1000 * p99:,.1f} ms, from sending a reading to reading its matches")
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Inequality join of two generated streams over sliding windows.")
     parser.add_argument("--rows", type=int, default=4_000_000, help="readings of each centre (default 4,000,000)")
     parser.add_argument("--window", type=int, default=1_000_000, help="readings in each window (default 1,000,000)")
     parser.add_argument("--slide", type=int, default=100_000, help="readings that expire together (default 100,000)")
     parser.add_argument("--noise", type=float, default=0.05, help="how loosely cooling follows power (default 0.05)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long to measure latency (default 5)")
     parser.add_argument("--ray", action="store_true", help="run on Ray instead of in this process")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
 
+    join = StreamJoin.from_sql(Q1, window=CountWindow(options.window, options.slide))
+    print(f"{Q1}\nover the last {options.window:,} readings of each stream, {options.slide:,} expiring at a time\n")
+    compile_kernels(join, options.slide, options.noise)
     runtime: Runtime = LocalRuntime()
     if options.ray:
         from topology import RayRuntime
 
+        print("Starting Ray and one actor per task")
         runtime = RayRuntime()
-    join = StreamJoin.from_sql(Q1, window=CountWindow(options.window, options.slide))
-    print(f"{Q1}\nover the last {options.window:,} readings of each stream, {options.slide:,} expiring at a time\n")
-
-    started = time.monotonic()
-    with join.launch(runtime, sources={"R": ["R"], "S": ["S"]}) as running:
-        progress = ProgressLine(running, 2 * options.rows, options.window)
-        feeding = in_background(lambda: feed(running, options.rows, options.noise))
-        first: pa.RecordBatch | None = None
-        for batch in running.results():
-            first = first or batch
-            progress.results += batch.num_rows
-            progress.show()
-        feeding.join()
-        progress.show(force=True)
-        progress.close()
-        seconds = time.monotonic() - started
-        metrics = running.metrics()
-
+    run(join, runtime, options)
     print(
-        f"\n{2 * options.rows:,} readings joined in {seconds:.1f} s: {2 * options.rows / seconds:,.0f} tuples/s, "
-        f"{progress.results:,} matches ({progress.results / (2 * options.rows):.1f} per reading)"
-    )
-    busiest = max(metrics.tasks, key=lambda task: task.busy_seconds)
-    print(f"busiest element: {busiest.component}[{busiest.task}], {busiest.busy_seconds:.1f} s of work")
-    if first is not None:
-        print(f"the first pairs: {first.slice(0, 3).to_pylist()}")
-    print(
-        "\nNext: python -m examples.datacentre --noise 5    about a hundred times the matches"
-        "\n      python -m examples.datacentre --ray        the same join as Ray actors"
-        "\n      python -m examples.spark_join              fed from Spark DataFrames"
-        "\n      python -m benchmarks spo-q1 --quick        beside DuckDB and Polars"
+        "\nTry next: python -m examples.datacentre --noise 5    about a hundred times the matches"
+        "\n          python -m examples.datacentre --ray        the same join as Ray actors"
+        "\n          python -m examples.spark_join              fed from Spark DataFrames"
+        "\n          python -m benchmarks spo-q1 --quick        beside DuckDB and Polars"
     )
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # show each line at once, also in a pipe
     try:
         main()
     except KeyboardInterrupt:
