@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from operators.query.errors import PredicateError
-from operators.query.predicate import ConstantValue, Step
+from operators.query.predicate import ConstantValue, Operation
 from operators.values.key_types import KeyType
 
 ADD, MULTIPLY, DIVIDE, ADD_PROBE = range(4)
@@ -31,25 +31,25 @@ def domain_of(kind: KeyType) -> int:
     return UNSIGNED if kind.offset else INTEGERS
 
 
-def program_of(steps: Iterable[Step]) -> Program:
-    """The written steps as a program."""
-    operations: list[tuple[int, float]] = []
-    for step in steps:
-        constant = _as_float(step.constant)
-        match step.operator:
+def program_of(operations: Iterable[Operation]) -> Program:
+    """The written operations as a program."""
+    program: list[tuple[int, float]] = []
+    for operation in operations:
+        constant = _as_float(operation.constant)
+        match operation.operator:
             case "+":
-                operations.append((ADD, constant))
+                program.append((ADD, constant))
             case "-":
-                operations.append((ADD, -constant))
+                program.append((ADD, -constant))
             case "from":
-                operations.extend([(ADD, -constant), (MULTIPLY, -1.0)])
+                program.extend([(ADD, -constant), (MULTIPLY, -1.0)])
             case "*":
-                operations.append((MULTIPLY, constant))
+                program.append((MULTIPLY, constant))
             case "/":
-                operations.append((DIVIDE, constant))
+                program.append((DIVIDE, constant))
             case "negate":
-                operations.append((MULTIPLY, -1.0))
-    return tuple(operations)
+                program.append((MULTIPLY, -1.0))
+    return tuple(program)
 
 
 def _as_float(constant: ConstantValue) -> float:

@@ -116,7 +116,7 @@ def _half_line(comparison: Comparison, order: Order, types: Types, probe_side: i
     key_factor, probe_factor = (b, a) if probe_side == LEFT else (a, b)
     if isinstance(other, Chain):
         if is_float(other, comparison, types):
-            value = FloatValue(domain_of(types[probe_side]), program_of(other.steps))
+            value = FloatValue(domain_of(types[probe_side]), program_of(other.operations))
             assert key_factor.denominator == constant.denominator == 1, "only integers compare with floats"
             return RoundedHalfLine(key_factor.numerator, constant.numerator, value, order)
         a, b, moved = linear(other, types)
@@ -156,9 +156,9 @@ def _float_half_line(
         # key - p is key + (-p); p - key is (key + (-p)) * -1.
         minus = key_term.operator == "-"
         turn = ((MULTIPLY, -1.0),) if minus else ()
-        addend = FloatValue(probe_domain, program_of(probe.steps) + turn)
-        after = (turn if minus and not key_first else ()) + program_of(key_term.steps)
-        program = (*program_of(key.steps), (ADD_PROBE, 0.0), *after)
+        addend = FloatValue(probe_domain, program_of(probe.operations) + turn)
+        after = (turn if minus and not key_first else ()) + program_of(key_term.operations)
+        program = (*program_of(key.operations), (ADD_PROBE, 0.0), *after)
         assert isinstance(other, (int, float))
         # A constant beyond 2**53 need not be a double: the nearest one on the right side is.
         threshold = other if isinstance(other, float) else _scalar(other, order)
@@ -167,9 +167,9 @@ def _float_half_line(
             order = mirrored(order)
     else:
         assert isinstance(other, Chain)
-        program = program_of(key_term.steps)
+        program = program_of(key_term.operations)
         if is_float(other, comparison, types):
-            threshold = FloatValue(probe_domain, program_of(other.steps))
+            threshold = FloatValue(probe_domain, program_of(other.operations))
         else:
             a, b, constant = linear(other, types)
             threshold = IntegerValue((a if probe_side == LEFT else b).numerator, constant.numerator)

@@ -74,7 +74,7 @@ class DecimalBounds(BoundDimension):
     def _is_plain_equality(self) -> bool:
         alike = self.left.scale == self.right.scale and self.left.is_lead and self.right.is_lead
         chains = [chain for one in self.dimension.comparisons for chain in (one.subject, one.object)]
-        return alike and self.dimension.is_point and all(isinstance(c, Chain) and not c.steps for c in chains)
+        return alike and self.dimension.is_point and all(isinstance(c, Chain) and not c.operations for c in chains)
 
     def intervals(self, probe_side: int, values: Keys) -> Interval:
         """As `BoundDimension.intervals`. Cost: O(rows)."""

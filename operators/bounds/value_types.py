@@ -21,7 +21,7 @@ from operators.query.predicate import (
     Combined,
     Comparison,
     ConstantValue,
-    Step,
+    Operation,
 )
 from operators.values.casts import remedy
 from operators.values.families import NUMBERS, TEXTS, TIMES, Family, article, combined, comparable, scaled
@@ -52,7 +52,7 @@ def is_float(term: Term, comparison: Comparison, types: Types) -> bool:
         return False
     if any(types[chain.side].is_float for chain in _chains(term)):
         return True
-    return any(s.operator == "/" or isinstance(s.constant, float) for s in _steps(term))
+    return any(one.operator == "/" or isinstance(one.constant, float) for one in _operations(term))
 
 
 def linear(term: Term, types: Types) -> tuple[Fraction, Fraction, Fraction]:
@@ -67,14 +67,14 @@ def linear(term: Term, types: Types) -> tuple[Fraction, Fraction, Fraction]:
         c = kind.offset * kind.unit
     else:
         return Fraction(0), Fraction(0), exact_value(term)
-    for step in term.steps:
-        amount = exact_value(step.constant)
-        if step.operator in ("+", "-"):
-            c += amount if step.operator == "+" else -amount
+    for operation in term.operations:
+        amount = exact_value(operation.constant)
+        if operation.operator in ("+", "-"):
+            c += amount if operation.operator == "+" else -amount
             continue
-        factor = {"*": amount, "/": 1 / amount if amount else amount}.get(step.operator, Fraction(-1))
+        factor = {"*": amount, "/": 1 / amount if amount else amount}.get(operation.operator, Fraction(-1))
         a, b, c = a * factor, b * factor, c * factor
-        if step.operator == "from":
+        if operation.operator == "from":
             c += amount
     return a, b, c
 
@@ -88,7 +88,7 @@ def exact_value(constant: ConstantValue) -> Fraction:
 
 def _constants(comparison: Comparison) -> Iterator[ConstantValue]:
     for term in (comparison.subject, comparison.object):
-        yield from (step.constant for step in _steps(term))
+        yield from (operation.constant for operation in _operations(term))
         if not isinstance(term, (Chain, Combined)):
             yield term
 
@@ -100,11 +100,11 @@ def _chains(term: Term) -> Iterator[Chain]:
         yield term
 
 
-def _steps(term: Term) -> Iterator[Step]:
+def _operations(term: Term) -> Iterator[Operation]:
     for chain in _chains(term):
-        yield from chain.steps
+        yield from chain.operations
     if isinstance(term, Combined):
-        yield from term.steps
+        yield from term.operations
 
 
 class _Checker:
@@ -126,27 +126,27 @@ class _Checker:
             return self.written_float
         else:
             return "decimal" if isinstance(term, Decimal) else "integer"
-        for step in term.steps:
-            family = self.after(family, step)
+        for operation in term.operations:
+            family = self.after(family, operation)
         return family
 
-    def after(self, family: Family, step: Step) -> Family:
-        if step.operator == "negate":
+    def after(self, family: Family, operation: Operation) -> Family:
+        if operation.operator == "negate":
             if family not in (*NUMBERS, "duration"):
                 raise self.error(f"{article(family)} has no negative")
             return family
-        constant = self.family(step.constant)
-        if step.operator in ("*", "/"):
-            found = scaled(family, step.operator, constant)
+        constant = self.family(operation.constant)
+        if operation.operator in ("*", "/"):
+            found = scaled(family, operation.operator, constant)
             if found is None and family in TIMES and constant in NUMBERS:
                 only = ", only by a whole number" if family == "duration" else ""
-                raise self.error(f"{article(family)} cannot be scaled by {step.constant!r}{only}")
+                raise self.error(f"{article(family)} cannot be scaled by {operation.constant!r}{only}")
             if found is None:
-                self.refuse(family, step.operator, constant)
+                self.refuse(family, operation.operator, constant)
             return self.written_float if found == "float" and family != "float" else found or family
-        if step.operator == "from":
+        if operation.operator == "from":
             return self.combine(constant, "-", family)
-        return self.combine(family, step.operator, constant)
+        return self.combine(family, operation.operator, constant)
 
     def combine(self, one: Family, operator: str, other: Family) -> Family:
         found = combined(one, operator, other)

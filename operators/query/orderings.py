@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from indexes import check_whole_number
 from operators.query.errors import JoinError
 
 NEVER_REACHED = int(np.iinfo(np.int64).max)
@@ -34,8 +35,7 @@ class EveryK:
     k: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise JoinError(f"EveryK: k must be a whole number of 1 or more, not {self.k!r}")
+        check_whole_number("EveryK", "k", self.k, error=JoinError)
 
     def __str__(self) -> str:
         return f"every {self.k:,}"

@@ -7,7 +7,7 @@ rounds monotonically, and so the keys that satisfy a comparison with a given row
 (products of columns, two columns of one stream, functions) is a `NotAnIntervalError`: `query.condition` puts it
 among the conditions that are evaluated on the pairs that the dimensions find.
 
-The order of the written operations is kept step by step, since float arithmetic is "as written":
+The order of the written operations is kept, since float arithmetic is "as written":
 ``(R.a + 0.1) + 0.2`` is not ``R.a + 0.3``.
 """
 
@@ -43,7 +43,7 @@ class NotAnIntervalError(PredicateError):
 
 
 @dataclass(frozen=True)
-class Step:
+class Operation:
     """One written operation on a running value x.
 
     ``x + c``, ``x - c``, ``c - x`` ("from"), ``x * c``, ``x / c`` or ``-x`` ("negate", whose
@@ -60,17 +60,17 @@ class Chain:
 
     side: int
     column: str
-    steps: tuple[Step, ...] = ()
+    operations: tuple[Operation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Combined:
-    """``first + second`` or ``first - second``, chains of the two sides, then further steps."""
+    """``first + second`` or ``first - second``, chains of the two sides, then further operations."""
 
     operator: Choice["+", "-"]
     first: Chain
     second: Chain
-    steps: tuple[Step, ...] = ()
+    operations: tuple[Operation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class ComparisonReader:
             case Negate(operand):
                 negated = self.linear(operand)
                 if isinstance(negated, (Chain, Combined)):
-                    return _then(negated, Step("negate"))
+                    return _then(negated, Operation("negate"))
                 constant: ConstantValue = negative(negated)
                 return constant
             case Arithmetic():
@@ -264,12 +264,12 @@ class ComparisonReader:
         if isinstance(left, (Chain, Combined)):
             assert not isinstance(right, (Chain, Combined))
             self.check_factor(term, operator, right)
-            return _then(left, Step(operator, right))
+            return _then(left, Operation(operator, right))
         if isinstance(right, (Chain, Combined)):
             if operator == "/":
                 raise NotAnIntervalError(f"`{term!r}` is not linear: it divides by a column")
             self.check_factor(term, operator, left)
-            return _then(right, Step("from" if operator == "-" else operator, left))
+            return _then(right, Operation("from" if operator == "-" else operator, left))
         return self.fold(term, left, right)
 
     def fold(self, term: Arithmetic, left: Any, right: Any) -> ConstantValue:
@@ -311,7 +311,7 @@ def _columns_in(value: Chain | Combined | ConstantValue) -> int:
     return 2 if isinstance(value, Combined) else int(isinstance(value, Chain))
 
 
-def _then(value: Chain | Combined, step: Step) -> Chain | Combined:
+def _then(value: Chain | Combined, operation: Operation) -> Chain | Combined:
     if isinstance(value, Chain):
-        return Chain(value.side, value.column, (*value.steps, step))
-    return Combined(value.operator, value.first, value.second, (*value.steps, step))
+        return Chain(value.side, value.column, (*value.operations, operation))
+    return Combined(value.operator, value.first, value.second, (*value.operations, operation))

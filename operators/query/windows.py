@@ -11,6 +11,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from indexes import check_whole_number
 from operators.query.durations import Duration, checked_duration, in_unit, written
 from operators.query.errors import DurationError, WindowError
 
@@ -31,8 +32,7 @@ class CountWindow:
 
     def __post_init__(self) -> None:
         for name, value in (("size", self.size), ("slide", self.slide)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise WindowError(f"CountWindow: {name} must be a whole number of 1 or more, not {value!r}")
+            check_whole_number("CountWindow", name, value, error=WindowError)
             if value >= 2**62:
                 raise WindowError(f"CountWindow: no stream has {value} rows: write UnboundedWindow() to keep all rows")
         if not isinstance(self.per_key, bool):

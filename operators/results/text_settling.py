@@ -57,7 +57,7 @@ class TextSettling:
         for one in dimension.comparisons:
             if not isinstance(one.object, Chain) or not isinstance(one.subject, Chain):
                 return None
-            if one.subject.steps or one.object.steps:
+            if one.subject.operations or one.object.operations:
                 return None
             passing &= _PASSING[one.operator]
         return cls(dimension.left, dimension.right, passing, dimension.is_point)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from operators import IndexJoin, SPOJoin, StreamJoin, UnboundedWindow
-from operators.query.condition import normalise
+from operators.query.condition import normalise, without_not
 from operators.sql.parse import parse_condition
 from tests.operators.query.searching import times_found, truths
 
@@ -95,11 +95,17 @@ def test_every_arrangement_means_what_it_means_in_duckdb(name: str, kind: str) -
     column = pa.int64() if kind == "bigint" else pa.float64()
     tables = tuple(table.set_column(1, "a", table["a"].cast(column)) for table in (R, S))
     wrong = []
+    searched: set[tuple[str, bytes]] = set()
     for written, expected in zip(conditions, judged_by_duckdb(conditions, kind), strict=True):
         condition = parse_condition(written, *ROLES)
         if truths(condition, ROLES, tables) != expected:
             wrong.append(f"evaluated: {written}")
         matches = np.array([truth is True for truth in expected]).reshape(R.num_rows, S.num_rows)
+        # What is searched for follows from the condition without NOT: most arrangements share it with others.
+        pushed = (repr(without_not(condition, ROLES)), matches.tobytes())
+        if pushed in searched:
+            continue
+        searched.add(pushed)
         normal = normalise(condition, *ROLES)
         for probe_side in (0, 1):
             if (times_found(normal, tables, probe_side) != matches).any():

@@ -17,7 +17,7 @@ from operators.query.constants import WrittenFloat, written_number
 from operators.query.errors import PredicateError
 from operators.query.expressions import Call, Expression, Or, as_expression, col, stream
 from operators.query.functions import function
-from operators.query.predicate import Chain, Combined, Comparison, Dimension, Step
+from operators.query.predicate import Chain, Combined, Comparison, Dimension, Operation
 
 R, S = stream("R"), stream("S")
 
@@ -237,8 +237,8 @@ def test_bands_are_two_comparisons_as_written() -> None:
 def test_the_order_of_operations_is_kept() -> None:
     (dimension,) = dimensions(0.2 + (0.1 + R.a) < 3 - 2 * S.a)
     (comparison,) = dimension.comparisons
-    assert comparison.subject == Chain(0, "a", (Step("+", 0.1), Step("+", 0.2)))
-    assert comparison.object == Chain(1, "a", (Step("*", 2), Step("from", 3)))
+    assert comparison.subject == Chain(0, "a", (Operation("+", 0.1), Operation("+", 0.2)))
+    assert comparison.object == Chain(1, "a", (Operation("*", 2), Operation("from", 3)))
 
 
 def test_not_turns_a_comparison_around() -> None:
