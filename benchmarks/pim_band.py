@@ -26,8 +26,8 @@ from benchmarks.virtual_processors import VirtualProcessors
 from indexes import Interval, Keys, Live
 from operators import (
     INDEX_JOIN,
+    ITEM_ROWS,
     SIDES,
-    TASK_ROWS,
     CountWindow,
     ElementRows,
     IndexJoin,
@@ -52,7 +52,7 @@ def run(quick: bool) -> dict[str, Any]:
     batch = min(BATCH, window // 4)
     blocks, repeats = (4, 2) if quick else (8, 5)
     print("the paper: 8 threads on 8 cores (Xeon E5-2665) 4.6 times as fast as 1, at window 2^20 and match rate 2")
-    print(f"windows of {window:,}, {MATCHES} matches per tuple, micro-batches of {batch:,}, tasks of {TASK_ROWS:,}")
+    print(f"windows of {window:,}, {MATCHES} matches per tuple, micro-batches of {batch:,}, items of {ITEM_ROWS:,}")
     print(f"{'':>12}{'index':>10}{'1 thread, tuples/s':>20}{'2 threads':>14}{'times':>8}")
     rows = []
     for what, measure in (("element", _element), ("end to end", _end_to_end)):
@@ -137,7 +137,7 @@ def _join(window: int, engine: IndexJoin) -> StreamJoin:
 def _element(window: int, batch: int, blocks: int, index: str, threads: int) -> float:
     engine = IndexJoin(index, threads)
     setting = IndexSetting(index, ("band",), (window, window), 2 * batch)
-    queue = WorkQueue((False,), engine.task_rows).build(TaskContext("work-queue"))
+    queue = WorkQueue((False,), engine.item_rows).build(TaskContext("work-queue"))
     element = IndexJoinElement((False,), True, setting, threads).build(TaskContext("index-join"))
     assert isinstance(queue, Task)
     assert isinstance(element, Task)

@@ -1,6 +1,6 @@
 from .engines.handshake_join.description import HandshakeJoin as HandshakeJoin
 from .engines.index_join.description import INDEX_JOIN as INDEX_JOIN
-from .engines.index_join.description import TASK_ROWS as TASK_ROWS
+from .engines.index_join.description import ITEM_ROWS as ITEM_ROWS
 from .engines.index_join.description import IndexJoin as IndexJoin
 from .engines.index_join.element import IndexJoinElement as IndexJoinElement
 from .engines.pan_join.description import SUBWINDOWS as SUBWINDOWS

@@ -37,7 +37,6 @@ ROOMS = {
 APART = {
     ("topology", "on_ray"): {"local"},
     **{("operators/engines", engine): set(ENGINES) for engine in ENGINES},
-    ("operators/engines", "handshake_join"): set(ENGINES) - {"split_join"},
 }
 """Rooms that do not import each other, although one comes first."""
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from operators.engines.index_join.description import IndexJoin
 from operators.engines.shared.engine import Engine
-from operators.engines.shared.index_setting import AUTO, asked_of
+from operators.engines.shared.index_setting import asked_of
+from operators.engines.shared.setting_checks import AUTO
 from operators.engines.spo_join.description import SPOJoin
 from operators.query.predicate import Predicate
 from operators.query.windows import Window

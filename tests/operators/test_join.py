@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, SPOJoin, StreamJoin
-from operators.engines.shared.steps import Answering
+from operators.engines.shared.answering import Answering
 from tests.operators.oracle_check import check, engines, inputs_of, join_of
 from tests.oracle import assert_same_rows
 from tests.strategies import JoinCase, join_cases

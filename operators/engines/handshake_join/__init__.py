@@ -1,4 +1,4 @@
 """handshake_join: handshake join: the chain of cores that SplitJoin compares itself with.
 
-In: Keys, intervals and live ranges. Out: Answers. Imports shared and split_join.
+In: Keys, intervals and live ranges. Out: Answers. Imports shared.
 """

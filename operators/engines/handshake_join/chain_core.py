@@ -28,12 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from indexes import Live, Matches
+from indexes import Live
 from operators.engines.handshake_join.streams import ENTERING, LEAVING, SEGMENT, FlowStream
-from operators.engines.shared.index_setting import IndexSetting
-from operators.engines.shared.steps import Answering, Step, StepTask
-from operators.engines.split_join.join_core import Region, index_note
-from operators.protocol.columns import NO_ROWS, Int64, keys_of
+from operators.engines.shared.index_setting import IndexSetting, index_note
+from operators.engines.shared.steps import Step
+from operators.engines.shared.store_and_probe import StoreAndProbeTask
+from operators.protocol.columns import NO_ROWS, keys_of
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
 from operators.protocol.sides import LEFT, RIGHT
@@ -136,7 +136,7 @@ class MovingFlow(Task):
 
 @dataclass(frozen=True)
 class HandshakeCore(Bolt):
-    """Core `number` of `cores`; moving: it stores what the flows' links hold, otherwise one row in `cores`."""
+    """Core `number` of `cores`; moving: it stores what its links hold, otherwise one row in `cores`."""
 
     number: int
     cores: int
@@ -152,33 +152,21 @@ class HandshakeCore(Bolt):
 
     @property
     def note(self) -> str:
-        what = "rows passing by" if self.moving else f"rows {self.number}, {self.number + self.cores}, ..."
-        return f"{what}; {index_note(self.setting)}"
+        rows = "rows passing by" if self.moving else f"rows {self.number}, {self.number + self.cores}, ..."
+        return f"{rows}; {index_note(self.setting)}"
 
     def build(self, context: TaskContext) -> Task:
-        return HandshakeCoreTask(self, len(context.origins))
+        return (MovingCoreTask if self.moving else HandshakeCoreTask)(self, len(context.origins))
 
 
-class HandshakeCoreTask(StepTask):
+class HandshakeCoreTask(StoreAndProbeTask):
     """Takes a step when both flows have brought it; a flow that is ahead waits."""
 
     def __init__(self, description: HandshakeCore, flows: int) -> None:
-        super().__init__(description.negated)
-        self._description = description
         share = (0, 1) if description.moving else (description.number, description.cores)
-        self._regions = tuple(Region(side, description.setting, *share) for side in (LEFT, RIGHT))
+        super().__init__(description.negated, description.setting, description.ordered, *share)
         self._reached = [-1] * flows
         self._taken = -1
-        self._entering: tuple[list[Batch], list[Batch]] = ([], [])
-        self._segment = [0, 0]
-        self._answering = Answering()
-
-    def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
-        if stream.kind is FlowStream.ENTERING:
-            self._entering[stream.side].append(batch)
-        else:
-            (self._segment[stream.side],) = batch.labels
-        return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
         self._reached[origin.index] = punctuation.seq
@@ -190,45 +178,41 @@ class HandshakeCoreTask(StepTask):
     def blocked(self, origin: Origin) -> bool:
         return self._reached[origin.index] > self._taken
 
-    def on_step(self, step: Step) -> Iterable[Emit]:
-        moving = self._description.moving
-        for side in (LEFT, RIGHT):
-            region, rows, probes = self._regions[side], step.rows[side], step.rows[1 - side]
-            if moving:
-                for batch in self._entering[side]:
-                    region.store(batch.first, [keys_of(column) for column in batch.rows.columns], probes)
-                self._entering[side].clear()
-                region.expire(self._segment[side])
-            elif rows is not None and len(rows):
-                region.store(rows.first, rows.keys, probes)
-        yield from self._answering.answer(step, self._process, self._count if step.limits.counting else None)
-        if not moving:
-            for side in (LEFT, RIGHT):
-                self._regions[side].expire(step.limits.live[side])
-
-    def metrics(self) -> Mapping[str, float]:
-        left, right = self._regions
-        return {
-            "left_stored": float(left.stored),
-            "right_stored": float(right.stored),
-            "index_bytes": float(left.nbytes + right.nbytes),
-        }
-
     def check_invariants(self) -> None:
+        super().check_invariants()
         # the flows are in the same step or one apart
         assert min(self._reached) == self._taken
-        for region in self._regions:
-            region.check_invariants()
 
-    def _process(self, side: int, rows: ElementRows, most: int) -> Matches | None:
-        return self._regions[1 - side].process(most, rows.intervals, self._live(side, rows), self._description.ordered)
 
-    def _count(self, side: int, rows: ElementRows) -> Int64:
-        return self._regions[1 - side].count(rows.intervals, self._live(side, rows))
+class MovingCoreTask(HandshakeCoreTask):
+    """Stores the rows that its links hold: those that entered, from where its segment begins."""
 
-    def _live(self, side: int, rows: ElementRows) -> Live:
-        if not self._description.moving:
-            return rows.live
+    def __init__(self, description: HandshakeCore, flows: int) -> None:
+        super().__init__(description, flows)
+        self._entering: tuple[list[Batch], list[Batch]] = ([], [])
+        self._segment = [0, 0]
+
+    def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
+        if stream.kind is FlowStream.ENTERING:
+            self._entering[stream.side].append(batch)
+        else:
+            (self._segment[stream.side],) = batch.labels
+        return ()
+
+    def store(self, step: Step) -> None:
+        for side in (LEFT, RIGHT):
+            share, probes = self._shares[side], step.rows[1 - side]
+            for batch in self._entering[side]:
+                keys = [keys_of(column) for column in batch.rows.columns]
+                share.store(batch.first, keys, None if probes is None else probes.intervals)
+            self._entering[side].clear()
+            # rows before the segment are another core's by now, and no probe row asks for them here
+            share.expire(self._segment[side])
+
+    def expire(self, step: Step) -> None:
+        """The links say when rows leave, before the step is answered."""
+
+    def live(self, side: int, rows: ElementRows) -> Live:
         # rows before the segment are another core's by now, later ones not here yet
-        end = np.minimum(rows.live.end, self._regions[1 - side].stored)
+        end = np.minimum(rows.live.end, self._shares[1 - side].stored)
         return Live(np.maximum(rows.live.start, self._segment[1 - side]), end)

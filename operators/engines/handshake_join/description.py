@@ -14,10 +14,9 @@ from operators.engines.handshake_join.chain_core import FlowLink, HandshakeCore
 from operators.engines.handshake_join.streams import ENTERING, LEAVING, SEGMENT
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
-from operators.engines.split_join.join_core import check_core_settings
+from operators.engines.shared.setting_checks import check_flag, check_index, check_number
 from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.protocol.streams import LIMITS, PROBES
-from operators.query.errors import JoinError
 from topology import TopologyBuilder
 
 
@@ -41,9 +40,9 @@ class HandshakeJoin(Engine):
     index: str | None = None
 
     def __post_init__(self) -> None:
-        check_core_settings("HandshakeJoin", self.cores, self.index)
-        if not isinstance(self.low_latency, bool):
-            raise JoinError(f"HandshakeJoin: low_latency must be True or False, not {self.low_latency!r}")
+        check_number("HandshakeJoin", "cores", self.cores, optional=True)
+        check_flag("HandshakeJoin", "low_latency", self.low_latency)
+        check_index("HandshakeJoin", self.index, optional=True)
 
     @property
     def can_count(self) -> bool:
@@ -52,9 +51,7 @@ class HandshakeJoin(Engine):
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         cores = self.cores or os.cpu_count() or 1
         moving = not self.low_latency
-        setting = None
-        if self.index is not None:
-            setting = IndexSetting.of("HandshakeJoin", self.index, plan, cores)
+        setting = None if self.index is None else IndexSetting.of(self.index, plan, cores)
         for side, along in ((LEFT, range(cores)), (RIGHT, range(cores - 1, -1, -1))):
             before = ROUTER
             for hops, number in enumerate(along):

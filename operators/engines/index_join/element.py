@@ -1,23 +1,24 @@
 """The index-join element: threads that share one index per side (PIM-Tree, section 4).
 
-In: tasks from the work queue. Out: the matches of every task's rows and its punctuation, in the order of the tasks.
+In: work items from the work queue.
+Out: the matches of every item's rows and its punctuation, in the order of the items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 import numpy as np
 import pyarrow as pa
 
-from indexes import EVERYWHERE, Keys, Matches, WindowIndex
+from indexes import Keys, Matches, WindowIndex
 from operators.engines.index_join.key_share import KeyShare
-from operators.engines.shared.index_setting import IndexSetting
-from operators.engines.shared.steps import MOST_MATCHES, Step, answer_counts
-from operators.engines.shared.work_queue import TaskQueue, work_through
-from operators.protocol.answers import matches_batch
+from operators.engines.shared.answering import Answering
+from operators.engines.shared.index_setting import IndexSetting, index_note
+from operators.engines.shared.steps import Step
+from operators.engines.shared.work_items import work_through
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
@@ -31,11 +32,11 @@ from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 class IndexJoinElement(Bolt):
     """Both windows, each in one index that all `threads` insert into and probe.
 
-    Paper: PIM-Tree, section 4.1. There every thread probes a task's tuples and then inserts them; a tuple whose insert
-    has not been finished is found by a linear search from the "edge tuple", the first that is not indexed, to the end
-    of the window. Here all threads insert a step's rows and then all probe: between the two there is no row that is
-    not indexed, and what a probe row may meet is in its live range. Threads wait for each other twice per step, which
-    has some 100,000 rows under load, and nothing is searched linearly.
+    Paper: PIM-Tree, section 4.1. There every thread probes with an item's tuples and then inserts them; a tuple whose
+    insert has not finished is found by a linear search from the "edge tuple", the first that is not indexed, to the end
+    of the window. Here all threads insert a step's rows, and then all probe. So every row is indexed before anyone
+    probes, each probe row carries its live range, and nothing is searched linearly. Threads wait for each other twice
+    per step, which has some 100,000 rows under load.
 
     An index with `concurrent_inserts` takes rows from several threads, but as few as keep all busy: a large batch costs
     less per row than several small ones. Any other index takes a side's rows from one thread, the two sides at the same
@@ -55,39 +56,30 @@ class IndexJoinElement(Bolt):
 
     @property
     def note(self) -> str:
-        choices = dict.fromkeys(str(self.setting.choice(side)) for side in (LEFT, RIGHT))
-        return f"{self.threads} {'thread' if self.threads == 1 else 'threads'}; {' | '.join(choices)}"
+        return f"{self.threads} {'thread' if self.threads == 1 else 'threads'}; {index_note(self.setting)}"
 
     def build(self, context: TaskContext) -> Task:
         share = None
         if context.parallelism > 1:
             assert self.dividing is not None, "only an equality divides the work"
             share = KeyShare(context.task, context.parallelism, self.dividing)
-        return IndexJoinTask(self, share=share)
-
-
-Answer = list[tuple[int, ElementRows, Matches]]
-"""The matches of a task: side, rows of that side, their matches."""
+        return IndexJoinTask(self, share)
 
 
 class IndexJoinTask(Task):
-    """Owns the two indexes. It uses threads, as no other task does, but only while it handles one message.
+    """Owns the two indexes. It uses threads, but only while it handles one message.
 
-    most:  the matches that may be held before they are sent; a task with more is cut in two.
-    share: which keys are stored and searched for here; None: all.
+    share: the keys that are stored and searched for here; None: all.
     """
 
-    def __init__(
-        self, description: IndexJoinElement, most: int = MOST_MATCHES, share: KeyShare | None = None
-    ) -> None:
+    def __init__(self, description: IndexJoinElement, share: KeyShare | None = None) -> None:
         self._description = description
         self._share = share
-        self._most = most
-        self._piece = 1 << 20
         self._limits = Limits()
-        self._tasks: dict[int, list[ElementRows | None]] = {}
+        self._items: dict[int, list[ElementRows | None]] = {}
         self._indexes: list[WindowIndex | None] = [None, None]
         self._stored = [0, 0]
+        self._answering = Answering(threads=description.threads)
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         stream = stream_of(batch.stream)
@@ -97,18 +89,18 @@ class IndexJoinTask(Task):
             (last,) = batch.labels
             rows = ElementRows.from_batch(batch, self._description.negated)
             rows = rows if self._share is None else self._share.own(rows)
-            self._tasks.setdefault(last, [None, None])[stream.side] = rows
+            self._items.setdefault(last, [None, None])[stream.side] = rows
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
-        tasks = [
+        items = [
             Step(self._limits, (rows[LEFT], rows[RIGHT]), Punctuation(last, punctuation.born))
-            for last, rows in self._tasks.items()
+            for last, rows in self._items.items()
         ]
-        self._tasks = {}
-        self._insert(tasks)
-        yield from self._answer_counts(tasks) if self._limits.counting else self._answer(tasks)
-        if not tasks or tasks[-1].last.seq != punctuation.seq:
+        self._items = {}
+        self._insert(items)
+        yield from self._answering.answer_all(items, self._probe, self._count if self._limits.counting else None)
+        if not items or items[-1].last.seq != punctuation.seq:
             yield Emit(punctuation)
         for side in (LEFT, RIGHT):
             index = self._indexes[side]
@@ -120,15 +112,15 @@ class IndexJoinTask(Task):
         return {"left_stored": float(self._stored[LEFT]), "right_stored": float(self._stored[RIGHT]), **chosen}
 
     def check_invariants(self) -> None:
-        # tasks come in the order of their ends
-        assert list(self._tasks) == sorted(self._tasks)
+        # work items come in the order of their ends
+        assert list(self._items) == sorted(self._items)
         for index in self._indexes:
             if index is not None:
                 index.check_invariants()
 
-    def _insert(self, tasks: Sequence[Step]) -> None:
-        """Store the rows of all tasks; nobody probes meanwhile."""
-        parts: list[list[ElementRows]] = [[rows for task in tasks if (rows := task.rows[side])] for side in (0, 1)]
+    def _insert(self, items: Sequence[Step]) -> None:
+        """Store the rows of all items, before any of them probes."""
+        parts: list[list[ElementRows]] = [[rows for item in items if (rows := item.rows[side])] for side in (0, 1)]
         threads_of_a_side = -(-self._description.threads // max(1, sum(map(bool, parts))))
         inserts = []
         for side in (LEFT, RIGHT):
@@ -150,74 +142,19 @@ class IndexJoinTask(Task):
         probes = parts[1 - side]
         return self._description.setting.make(side, parts[side][0].keys, probes[0].intervals if probes else None)
 
-    def _answer(self, tasks: Sequence[Step]) -> Iterator[Emit]:
-        """Probe with the rows of all tasks; send what is completed from the head of the queue."""
-        queue: TaskQueue[Step, Answer | None] = TaskQueue(self._cut(tasks))
-        while len(queue):
-            queue.work(self._probe, self._description.threads, _found, self._most)
-            for task, answer in queue.completed(_found):
-                size = _size(task)
-                if answer is None:
-                    middle = task.middle
-                    assert middle is not None, "a single row is answered whole"
-                    self._piece = max(1, size // 2)
-                    queue.put_first(task.split(middle))
-                    break
-                if 4 * _found(answer) < self._most and 2 * size > self._piece:
-                    self._piece *= 2
-                for side, rows, matches in answer:
-                    yield Emit(matches_batch(side, rows.first, matches))
-                yield Emit(task.last)
-
-    def _answer_counts(self, tasks: Sequence[Step]) -> Iterator[Emit]:
-        """As `_answer`, but with counts, of which there are never too many."""
-        answers = work_through(tasks, lambda task: list(answer_counts(task, self._count)), self._description.threads)
-        for answer in answers:
-            yield from answer
+    def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
+        index = self._indexes[1 - side]
+        if index is None:
+            return Matches.empty(len(rows))
+        return index.probe_within(most, rows.intervals, rows.live, ordered=self._description.ordered)
 
     def _count(self, side: int, rows: ElementRows) -> Int64:
         index = self._indexes[1 - side]
         return np.zeros(len(rows), np.int64) if index is None else index.count(rows.intervals, rows.live)
 
-    def _cut(self, tasks: Sequence[Step]) -> Iterator[Step]:
-        """Cut the tasks that would have too many matches if they have as many as those before."""
-        todo = list(reversed(tasks))
-        while todo:
-            task = todo.pop()
-            middle = task.middle
-            if _size(task) > self._piece and middle is not None:
-                todo += reversed(task.split(middle))
-            else:
-                yield task
-
-    def _probe(self, task: Step) -> Answer | None:
-        """The matches of a task's rows, None if they are too many; a single row's never are."""
-        left = EVERYWHERE if task.middle is None else self._most
-        answer: Answer = []
-        for side in (LEFT, RIGHT):
-            rows = task.rows[side]
-            if rows is not None and len(rows):
-                index = self._indexes[1 - side]
-                matches: Matches | None = Matches.empty(len(rows))
-                if index is not None:
-                    matches = index.probe_within(left, rows.intervals, rows.live, ordered=self._description.ordered)
-                if matches is None:
-                    return None
-                left -= len(matches.positions)
-                answer.append((side, rows, matches))
-        return answer
-
-
-def _found(answer: Answer | None) -> int:
-    return 0 if answer is None else sum(len(matches.positions) for _, _, matches in answer)
-
-
-def _size(task: Step) -> int:
-    return max((len(rows) for rows in task.rows if rows is not None), default=0)
-
 
 def _shared_out(parts: Sequence[ElementRows], shares: int) -> list[Sequence[ElementRows]]:
-    """Consecutive parts together, so that so many shares come out of it, or all that there are."""
+    """Consecutive parts together, in so many shares, or one for each part if there are fewer."""
     ends = [len(parts) * share // shares for share in range(shares + 1)]
     return [parts[begin:end] for begin, end in pairwise(ends) if begin < end]
 

@@ -17,6 +17,7 @@ from operators.engines.pan_join.subwindow import key_dimension
 from operators.engines.pan_join.worker import PanWorker, SubwindowSetting
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import ROWS_OF_A_TIME_WINDOW, asked_of
+from operators.engines.shared.setting_checks import check_flag, check_number
 from operators.protocol.streams import STEP
 from operators.query.errors import JoinError
 from operators.query.windows import Window
@@ -56,14 +57,11 @@ class PanJoin(Engine):
     records: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("workers", "subwindow", "batch_rows"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise JoinError(f"PanJoin: {name} must be a whole number of 1 or more, or None, not {value!r}")
+        for setting in ("workers", "subwindow", "batch_rows"):
+            check_number("PanJoin", setting, getattr(self, setting), optional=True)
         if self.subwindow is not None and self.subwindow > MOST_ROOM:
             raise JoinError(f"PanJoin: subwindow must be less than 2^31, not {self.subwindow}; chain smaller ones")
-        if not isinstance(self.records, bool):
-            raise JoinError(f"PanJoin: records must be True or False, not {self.records!r}")
+        check_flag("PanJoin", "records", self.records)
         if self.records and not isinstance(structure_of(self.structure), BISortSubwindows):
             raise JoinError(f"PanJoin: records are those of structure='BISort', not of {self.structure!r}")
         structure_of(self.structure)

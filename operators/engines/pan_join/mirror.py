@@ -16,7 +16,8 @@ from operators.engines.pan_join.commands import Probe
 from operators.engines.pan_join.records import RecordColumn, expand_records
 from operators.engines.pan_join.streams import PanStream
 from operators.engines.pan_join.worker import HeldSubwindows, SubwindowSetting
-from operators.engines.shared.steps import Answering, Step
+from operators.engines.shared.answering import Answering
+from operators.engines.shared.steps import Step
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
 from operators.protocol.sides import LEFT, RIGHT

@@ -17,7 +17,8 @@ from operators.engines.pan_join.records import find_records
 from operators.engines.pan_join.streams import RECORDS, PanStream
 from operators.engines.pan_join.structures import SubwindowStructure
 from operators.engines.pan_join.subwindow import Subwindow, probe_subwindows
-from operators.engines.shared.steps import Answering, Step
+from operators.engines.shared.answering import Answering
+from operators.engines.shared.steps import Step
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
 from operators.protocol.sides import LEFT, RIGHT

@@ -15,8 +15,8 @@ import numpy as np
 from operators.engines.scale_join.processing_thread import ProcessingThread
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
+from operators.engines.shared.setting_checks import check_index, check_number
 from operators.protocol.streams import STEP
-from operators.query.errors import JoinError
 from topology import Metrics, TopologyBuilder
 
 PROCESSING_THREAD = "processing-thread"
@@ -43,13 +43,8 @@ class ScaleJoin(Engine):
     index: str | None = None
 
     def __post_init__(self) -> None:
-        threads = self.threads
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise JoinError(f"ScaleJoin: threads must be a whole number of 1 or more, or None, not {threads!r}")
-        if self.index is not None and not isinstance(self.index, str):
-            raise JoinError(
-                f"ScaleJoin: index must be an index by name, 'auto', or None for the nested loop, not {self.index!r}"
-            )
+        check_number("ScaleJoin", "threads", self.threads, optional=True)
+        check_index("ScaleJoin", self.index, optional=True)
 
     @property
     def gate(self) -> str:
@@ -65,9 +60,7 @@ class ScaleJoin(Engine):
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         threads = self.threads or os.cpu_count() or 1
-        setting = None
-        if self.index is not None:
-            setting = IndexSetting.of("ScaleJoin", self.index, plan, threads)
+        setting = None if self.index is None else IndexSetting.of(self.index, plan, threads)
         element = ProcessingThread(plan.negated, plan.ordered, setting, plan.counts)
         subscription = builder.bolt(PROCESSING_THREAD, element, threads)
         for stream in STEP:

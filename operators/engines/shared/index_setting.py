@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from indexes import CATALOGUE, Choice, Interval, Keys, Observed, Query, WindowIndex, choose, make_index
+from indexes import Choice, Interval, Keys, Observed, Query, WindowIndex, choose, make_index
 from operators.engines.shared.engine import ElementPlan
 from operators.engines.shared.selectivity import SAMPLED_KEYS, SAMPLED_PROBES, shares_of
-from operators.query.errors import JoinError
+from operators.engines.shared.setting_checks import AUTO
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.predicate import Dimension
 
-AUTO = "auto"
 ROWS_OF_A_TIME_WINDOW = 1 << 17
 """Assumed where a window is of time: indexes adapt to more, they only start small."""
 
@@ -39,10 +39,8 @@ class IndexSetting:
     counting: bool = False
 
     @classmethod
-    def of(cls, engine: str, name: str, plan: ElementPlan, cores: int) -> IndexSetting:
-        """Check the name and read the rest off the join."""
-        if name != AUTO and name not in CATALOGUE:
-            raise JoinError(f"{engine}: there is no index called {name!r}; there are {', '.join([AUTO, *CATALOGUE])}")
+    def of(cls, name: str, plan: ElementPlan, cores: int) -> IndexSetting:
+        """The setting of an index by name, for each of so many cores; the rest follows from the join."""
         sizes = [window.rows or ROWS_OF_A_TIME_WINDOW for window in plan.windows]
         left, right = (max(1, -(-size // cores)) for size in sizes)
         asked = tuple(asked_of(dimension) for dimension in plan.predicate.dimensions)
@@ -86,6 +84,13 @@ class IndexSetting:
             return order[0]
         shares = shares_of(keys, probes)
         return min(order, key=lambda d: shares[d])
+
+
+def index_note(setting: IndexSetting | None) -> str:
+    """Which index an element stores its rows in, and why, for the plan."""
+    if setting is None:
+        return "nested loop"
+    return " | ".join(dict.fromkeys(str(setting.choice(side)) for side in (LEFT, RIGHT)))
 
 
 def asked_of(dimension: Dimension) -> Asked:

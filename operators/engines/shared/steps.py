@@ -1,21 +1,17 @@
-"""Steps: the rows between two punctuations, taken and answered as a whole.
+"""Steps: an element takes the rows between two punctuations together and answers them together.
 
 The router sends a step as limits, rows of either side, punctuation. An element stores the rows of both sides and then
-probes: each probe row carries the positions it may meet, so storing first is exact. Answers are cut where they would
-become too large, with a punctuation after each piece, so that memory is bounded however many matches there are.
+probes. That is exact, because each probe row carries the positions that it may meet.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from indexes import Matches
-from operators.protocol.answers import counts_batch, matches_batch
-from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
 from operators.protocol.sides import LEFT, RIGHT
@@ -23,19 +19,10 @@ from operators.protocol.stream_ids import StreamId, stream_of
 from operators.protocol.streams import JoinStream
 from topology import Batch, Emit, Origin, Punctuation, Task
 
-MOST_MATCHES = 1 << 22
-"""Matches that one element may hold for one side before it sends them."""
-
-Probe = Callable[[int, ElementRows, int], Matches | None]
-"""(side of the probe rows, rows, most matches) -> their matches, or None if there are more than that."""
-
-Count = Callable[[int, ElementRows], Int64]
-"""(side of the probe rows, rows) -> the number of matches of each."""
-
 
 @dataclass(frozen=True)
 class Step:
-    """What arrived between two punctuations."""
+    """The messages between two punctuations, with the one that ends it."""
 
     limits: Limits
     rows: tuple[ElementRows | None, ElementRows | None]
@@ -63,9 +50,14 @@ class Step:
         low, high = int(min(each[0] for each in seqs)), int(max(each[-1] for each in seqs))
         return None if low == high else (low + high) // 2
 
+    @property
+    def size(self) -> int:
+        """Rows of the larger side."""
+        return max((len(rows) for rows in self.rows if rows is not None), default=0)
+
 
 class StepTask(Task):
-    """A task that is fed by the router and answers a step at a time."""
+    """A task that is fed by the router and answers a step at a time. `negated[d]`: dimension d is negated."""
 
     def __init__(self, negated: Sequence[bool]) -> None:
         self._negated = negated
@@ -74,7 +66,7 @@ class StepTask(Task):
 
     @abstractmethod
     def on_step(self, step: Step) -> Iterable[Emit]:
-        """Store and answer the rows of a step; send its punctuation."""
+        """Store and answer the rows of a step; emit its punctuation last."""
 
     def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
         """Take a batch that is not part of a step; only elements with further inputs override this."""
@@ -95,63 +87,3 @@ class StepTask(Task):
         step = Step(self._limits, (self._rows[LEFT], self._rows[RIGHT]), punctuation)
         self._rows = [None, None]
         return self.on_step(step)
-
-
-class Answering:
-    """Probes the rows of a step in pieces whose matches fit in memory.
-
-    The size of a piece is remembered: halved when a piece has too many matches, doubled when it has few.
-    """
-
-    def __init__(self, most: int = MOST_MATCHES) -> None:
-        self._most = most
-        self._piece = 1 << 20
-
-    def answer(self, step: Step, probe: Probe, count: Count | None = None) -> Iterator[Emit]:
-        """Yield the matches of both sides and, after each piece, its punctuation; or counts, if they are asked for."""
-        if count is not None:
-            yield from answer_counts(step, count)
-            return
-        todo = [step]
-        while todo:
-            piece = todo.pop()
-            middle = piece.middle
-            size = max((len(rows) for rows in piece.rows if rows is not None), default=0)
-            if size > self._piece and middle is not None:
-                todo += reversed(piece.split(middle))
-                continue
-            # a single row must be answered whole
-            answers = self._probe(piece, probe, self._most if middle is not None else np.iinfo(np.int64).max)
-            if answers is None:
-                assert middle is not None
-                self._piece = max(1, size // 2)
-                todo += reversed(piece.split(middle))
-                continue
-            found = 0
-            for side, rows, matches in answers:
-                found = max(found, len(matches.positions))
-                yield Emit(matches_batch(side, rows.first, matches))
-            if 4 * found < self._most and 2 * size > self._piece:
-                self._piece *= 2
-            yield Emit(piece.last)
-
-    @staticmethod
-    def _probe(piece: Step, probe: Probe, most: int) -> list[tuple[int, ElementRows, Matches]] | None:
-        answers = []
-        for side in (LEFT, RIGHT):
-            rows = piece.rows[side]
-            if rows is not None and len(rows):
-                matches = probe(side, rows, most)
-                if matches is None:
-                    return None
-                answers.append((side, rows, matches))
-        return answers
-
-
-def answer_counts(step: Step, count: Count) -> Iterator[Emit]:
-    """Yield the number of matches of each row of both sides, then the punctuation. Counts always fit in memory."""
-    for side in (LEFT, RIGHT):
-        rows = step.rows[side]
-        if rows is not None and len(rows):
-            yield Emit(counts_batch(side, rows.first, count(side, rows)))
-    yield Emit(step.last)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from operators.engines.shared.engine import ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
+from operators.engines.shared.setting_checks import check_index, check_number
 from operators.engines.split_join.collection_tree import add_collection_tree
 from operators.engines.split_join.distribution_tree import add_distribution_tree
-from operators.engines.split_join.join_core import JoinCore, check_core_settings
+from operators.engines.split_join.join_core import JoinCore
 from operators.protocol.streams import STEP
-from operators.query.errors import JoinError
 from topology import TopologyBuilder
 
 
@@ -38,9 +38,9 @@ class SplitJoin(Engine):
     index: str | None = None
 
     def __post_init__(self) -> None:
-        check_core_settings("SplitJoin", self.cores, self.index)
-        if isinstance(self.fanout, bool) or not isinstance(self.fanout, int) or self.fanout < 2:
-            raise JoinError(f"SplitJoin: fanout must be a whole number of 2 or more, not {self.fanout!r}")
+        check_number("SplitJoin", "cores", self.cores, optional=True)
+        check_number("SplitJoin", "fanout", self.fanout, least=2)
+        check_index("SplitJoin", self.index, optional=True)
 
     @property
     def collector(self) -> str:
@@ -52,9 +52,7 @@ class SplitJoin(Engine):
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         cores = self.cores or os.cpu_count() or 1
-        setting = None
-        if self.index is not None:
-            setting = IndexSetting.of("SplitJoin", self.index, plan, cores)
+        setting = None if self.index is None else IndexSetting.of(self.index, plan, cores)
         names = [f"join-core-{number}" for number in range(cores)]
         for number, relay in enumerate(add_distribution_tree(builder, cores, self.fanout)):
             described = JoinCore(number, cores, plan.negated, ordered=False, setting=setting, counts=plan.counts)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
+from operators.engines.shared.setting_checks import check_choice, check_number
 from operators.engines.spo_join.logical_and_element import Intersection, LogicalAndElement
 from operators.engines.spo_join.mutable_element import MutableElement
 from operators.engines.spo_join.permutation_element import PermutationElement
@@ -68,18 +69,12 @@ class SPOJoin(Engine):
     intersection: Intersection = "permutation"
 
     def __post_init__(self) -> None:
-        for name in ("elements", "logical_elements", "permutations", "merge_interval", "probe_threads"):
-            value = getattr(self, name)
-            optional = name in ("elements", "merge_interval")
-            if value is None and optional:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise JoinError(f"SPOJoin: {name} must be a whole number of 1 or more, not {value!r}")
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in get_args(choices):
-                wanted = " or ".join(repr(choice) for choice in get_args(choices))
-                raise JoinError(f"SPOJoin: {name} must be {wanted}, not {value!r}")
+        for setting in ("elements", "merge_interval"):
+            check_number("SPOJoin", setting, getattr(self, setting), optional=True)
+        for setting in ("logical_elements", "permutations", "probe_threads"):
+            check_number("SPOJoin", setting, getattr(self, setting))
+        for setting, choices in _CHOICES.items():
+            check_choice("SPOJoin", setting, getattr(self, setting), choices)
         if self.merge_interval is not None and self.merging != "adaptive":
             raise JoinError(f"SPOJoin: merging={self.merging!r} fixes the interval: leave out merge_interval")
         if self.intersection != "permutation" and self.mutable != "decomposed":

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Live, Matches, PermutationOffsetJoin, Ranges, SortedRun
-from operators.engines.shared.steps import Answering, Step
+from operators.engines.shared.answering import Answering
+from operators.engines.shared.steps import Step
 from operators.engines.spo_join.hash_intersection import hash_intersection
 from operators.engines.spo_join.predicate_element import LIVE
 from operators.engines.spo_join.streams import SPOStream

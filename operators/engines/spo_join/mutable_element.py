@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Choice, Live, Matches, TieredRuns
+from operators.engines.shared.answering import Answering
 from operators.engines.shared.selectivity import SelectivePairs
-from operators.engines.shared.steps import Answering, Step, StepTask
+from operators.engines.shared.steps import Step, StepTask
 from operators.engines.spo_join.segments import run_batch
 from operators.engines.spo_join.streams import RUNS
 from operators.protocol.columns import Int64

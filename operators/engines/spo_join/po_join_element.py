@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Live, Matches, PermutationOffsetJoin, count_blocks, probe_blocks
-from operators.engines.shared.steps import Answering, Step, StepTask
-from operators.engines.shared.work_queue import work_through
+from operators.engines.shared.answering import Answering
+from operators.engines.shared.steps import Step, StepTask
+from operators.engines.shared.work_items import work_through
 from operators.engines.spo_join.index_segment import IndexSegment, probe_segments
 from operators.engines.spo_join.segments import runs_of, segment_of
 from operators.engines.spo_join.streams import SPOStream

@@ -14,7 +14,7 @@ from operators import CountWindow, JoinError, SPOJoin, StreamJoin, TimeWindow
 from operators.engines.handshake_join.chain_core import FlowLink, MovingFlow
 from operators.engines.handshake_join.description import HandshakeJoin
 from operators.protocol.limits import Limits
-from tests.operators.engines.split_join.test_split_join import readings
+from tests.operators.engines.readings import readings
 from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule
 from tests.strategies import JoinCase, join_cases

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from indexes import CATALOGUE, Matches, PIMTree
 from operators import CountWindow, JoinError, StreamJoin, TimeWindow
 from operators.engines.index_join.description import IndexJoin
-from operators.engines.index_join.element import IndexJoinTask
+from operators.engines.shared.answering import Answering
 from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule, run_seeded
 from tests.strategies import JoinCase, join_cases
@@ -27,7 +27,7 @@ INDEXES = ("PIMTree", "PIMTree", "auto", "TieredRuns", "IMTree", "BPlusTree")
 
 @st.composite
 def engines(draw: st.DrawFn) -> IndexJoin:
-    """Tiny tasks, so that a few rows make several of them."""
+    """Tiny work items, so that a few rows make several of them."""
     return IndexJoin(draw(st.sampled_from(INDEXES)), draw(st.integers(1, 4)), draw(st.integers(1, 7)))
 
 
@@ -75,8 +75,8 @@ def test_any_number_of_threads_gives_the_same_while_the_trees_merge(window: Coun
     """A window of 2000 rows merges every 125: hundreds of merges while the threads insert."""
     expected = band(IndexJoin("BPlusTree", threads=1), window=window).collect(TABLES)
     assert expected.num_rows > 20_000
-    for threads, task_rows, step_rows in ((1, 8192, 1 << 17), (2, 64, 3000), (3, 500, 5000), (8, 10, 900)):
-        engine = IndexJoin("PIMTree", threads, task_rows)
+    for threads, item_rows, step_rows in ((1, 8192, 1 << 17), (2, 64, 3000), (3, 500, 5000), (8, 10, 900)):
+        engine = IndexJoin("PIMTree", threads, item_rows)
         found = band(engine, window=window, step_rows=step_rows).collect(TABLES)
         assert found.combine_chunks().equals(expected.combine_chunks()), engine
 
@@ -94,13 +94,13 @@ def test_any_index_may_be_probed_by_several_threads(index: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_row_with_very_many_matches_is_answered_in_pieces(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(IndexJoinTask.__init__, "__defaults__", (16, None))
+    monkeypatch.setattr(Answering.__init__, "__defaults__", (16,))
     rows = 120
     table = pa.table({"id": range(rows), "x": [1] * rows})
-    engine = IndexJoin(threads=threads, task_rows=20)
+    engine = IndexJoin(threads=threads, item_rows=20)
     join = StreamJoin("R", "S", "R.x = S.x", CountWindow(1000), select=["R.id", "S.id"], using=engine, step_rows=70)
     held: list[int] = []
-    monkeypatch.setattr("operators.engines.index_join.element.matches_batch", noting(held))
+    monkeypatch.setattr("operators.engines.shared.answering.matches_batch", noting(held))
     result = join.collect({"R": table, "S": table})
     pairs = list(zip(result["R.id"].to_pylist(), result["S.id"].to_pylist(), strict=True))
     expected = []
@@ -121,16 +121,16 @@ def noting(held: list[int]) -> Any:
 
 
 def test_the_plan_shows_the_elements_of_the_paper() -> None:
-    plan = str(band(IndexJoin(threads=2, task_rows=64)).plan())
+    plan = str(band(IndexJoin(threads=2, item_rows=64)).plan())
     for name in ("work-queue", "index-join"):
         assert f"  {name} [" in plan
-    assert "tasks of 64 rows" in plan
+    assert "work items of 64 rows" in plan
     assert "2 threads; PIMTree: as asked for" in plan
     assert "a range of one key" in str(band(IndexJoin("auto")).plan()), "the choice is shown with its reason"
     assert band(IndexJoin()).plan()
 
 
-def test_results_leave_task_by_task_in_order() -> None:
+def test_results_leave_item_by_item_in_order() -> None:
     punctuations: list[int] = []
 
     def note(component: str, message: Message) -> bool:
@@ -138,7 +138,7 @@ def test_results_leave_task_by_task_in_order() -> None:
             punctuations.append(message.seq)
         return False
 
-    join = band(IndexJoin(threads=3, task_rows=25), step_rows=100)
+    join = band(IndexJoin(threads=3, item_rows=25), step_rows=100)
     tables = {name: {name: table.slice(0, 200).to_batches()} for name, table in TABLES.items()}
     run_seeded(join.topology(), tables, 1, note)
     assert punctuations == sorted(set(punctuations))
@@ -147,11 +147,11 @@ def test_results_leave_task_by_task_in_order() -> None:
 
 
 def threads_left() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("interlace-task")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("interlace-work")]
 
 
 def test_no_thread_is_left_when_a_join_is_stopped_on_the_way() -> None:
-    running = band(IndexJoin(threads=4, task_rows=50), step_rows=1000).launch(sources={"R": ["R"], "S": ["S"]})
+    running = band(IndexJoin(threads=4, item_rows=50), step_rows=1000).launch(sources={"R": ["R"], "S": ["S"]})
     for stream, table in TABLES.items():
         running.send(stream, table.slice(0, 5000))
     running.stop()
@@ -164,7 +164,7 @@ def test_no_thread_is_left_when_a_thread_fails_and_its_error_is_told(monkeypatch
 
     monkeypatch.setattr(PIMTree, "probe_within", fail)
     with pytest.raises(TaskError, match="planted"):
-        band(IndexJoin(threads=4, task_rows=50)).collect(TABLES)
+        band(IndexJoin(threads=4, item_rows=50)).collect(TABLES)
     assert threads_left() == []
 
 
@@ -173,8 +173,8 @@ def test_no_thread_is_left_when_a_thread_fails_and_its_error_is_told(monkeypatch
     [
         ({"threads": 0}, "IndexJoin: threads must be a whole number of 1 or more"),
         ({"threads": True}, "IndexJoin: threads"),
-        ({"task_rows": 0}, "IndexJoin: task_rows must be a whole number of 1 or more"),
-        ({"task_rows": None}, "IndexJoin: task_rows"),
+        ({"item_rows": 0}, "IndexJoin: item_rows must be a whole number of 1 or more"),
+        ({"item_rows": None}, "IndexJoin: item_rows"),
         ({"index": "Btree"}, "IndexJoin: index must be one of auto, "),
     ],
 )
@@ -185,7 +185,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], messa
 
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
-    join = band(IndexJoin(threads=2, task_rows=300), step_rows=2000)
+    join = band(IndexJoin(threads=2, item_rows=300), step_rows=2000)
     tables = {name: table.slice(0, 6000) for name, table in TABLES.items()}
     local = join.collect(tables)
     assert local.num_rows > 5000

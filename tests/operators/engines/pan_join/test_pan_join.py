@@ -19,8 +19,8 @@ from operators.engines.pan_join.structures import (
     WiBPlusTreeSubwindows,
     structure_of,
 )
-from operators.engines.shared.steps import Answering
-from tests.operators.engines.split_join.test_split_join import readings
+from operators.engines.shared.answering import Answering
+from tests.operators.engines.readings import readings
 from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule
 from tests.strategies import JoinCase, join_cases

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, JoinError, StreamJoin, TimeWindow
-from operators.engines.shared.steps import Answering
+from operators.engines.shared.answering import Answering
 from operators.engines.split_join.description import SplitJoin
 from operators.engines.split_join.distribution_tree import parent, tree_levels
 from operators.engines.split_join.join_core import JoinCore
+from tests.operators.engines.readings import readings
 from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule, run_seeded
 from tests.oracle import Comparison, Count, Linear, oracle
@@ -52,11 +52,6 @@ def test_timing_makes_no_difference(case: JoinCase, engine: SplitJoin, step_rows
 @settings(max_examples=500)
 def test_many_random_joins(case: JoinCase, engine: SplitJoin, step_rows: int) -> None:
     check(case, engine, LocalRuntime(), step_rows)
-
-
-def readings(rows: int, seed: int) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    return pa.table({"id": np.arange(rows), "x": rng.integers(0, 40, rows), "ts": np.sort(rng.integers(0, rows, rows))})
 
 
 @pytest.mark.parametrize("window", [CountWindow(50), TimeWindow(60)], ids=["passive expiry", "active expiry"])

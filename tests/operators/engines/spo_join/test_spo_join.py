@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, JoinError, RunningJoin, SPOJoin, StreamJoin, TimeWindow
-from operators.engines.shared.steps import Answering
+from operators.engines.shared.answering import Answering
 from operators.routing.merge_policy import MergePolicy
 from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule
