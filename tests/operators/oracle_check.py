@@ -51,10 +51,11 @@ def inputs_of(case: JoinCase) -> dict[str, dict[str, pa.Table | list[pa.RecordBa
 @st.composite
 def engines(draw: st.DrawFn) -> SPOJoin:
     """Tiny merge intervals, so that segments are merged, handed over and expired within a few rows."""
+    logical_elements = draw(st.none() | st.integers(1, 3))
     return SPOJoin(
         elements=draw(st.integers(1, 4)),
-        mutable=draw(st.sampled_from(["fused", "decomposed"])),
-        logical_elements=draw(st.integers(1, 3)),
+        mutable="fused" if logical_elements is None else "decomposed",
+        logical_elements=logical_elements,
         permutations=draw(st.integers(1, 2)),
         merge_interval=draw(st.none() | st.integers(1, 8)),
     )

@@ -12,75 +12,80 @@ from typing import Literal
 
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.setting_checks import check_choice, check_number
-from operators.engines.spo_join.logical_and_element import Intersection, LogicalAndElement
+from operators.engines.spo_join.decomposed_plan import LOGICAL_AND, add_decomposed_plan
+from operators.engines.spo_join.logical_and_element import Intersection
 from operators.engines.spo_join.mutable_element import MutableElement
 from operators.engines.spo_join.permutation_element import PermutationElement
 from operators.engines.spo_join.po_join_element import Immutable, POJoinElement, State
-from operators.engines.spo_join.predicate_element import PredicateElement
 from operators.engines.spo_join.state_cache import StateCache
-from operators.engines.spo_join.streams import BLOCKS, RANGES, RUNS, SEGMENTS, STATE
-from operators.protocol.sides import LEFT, RIGHT
-from operators.protocol.streams import LIMITS, MERGE, STEP, probes_of
+from operators.engines.spo_join.streams import RUNS, SEGMENTS, STATE
+from operators.protocol.streams import LIMITS, MERGE, STEP
 from operators.query.errors import JoinError
 from operators.query.windows import Window
-from operators.routing.merge_policy import MergePolicy, Merging
+from operators.routing.merge_policy import MergePolicy, Merging, has_counted_slides
 from topology import TopologyBuilder
+
+MUTABLE = "mutable"
+STATE_CACHE = "state-cache"
+LOGICAL_ELEMENTS = 2
 
 Mutable = Literal["fused", "decomposed"]
 """fused: the mutable part in one element. decomposed: a predicate element per dimension, and logical-AND elements."""
-
-_CHOICES = {
-    "mutable": Mutable,
-    "intersection": Intersection,
-    "merging": Merging,
-    "state": State,
-    "immutable": Immutable,
-}
 
 
 @dataclass(frozen=True)
 class SPOJoin(Engine):
     """The engine of SPO-Join.
 
-    elements:         PO-Join elements, among which segments are dealt round robin; None: one per core, at most 4.
-    mutable:          how the mutable part is laid out; fused is the cheaper one on one machine (docs/decisions.md).
-    logical_elements: logical-AND elements of the decomposed plan.
-    intersection:     how they intersect; see `Intersection`. Other than "permutation" for comparison only.
-    permutations:     permutation elements.
-    merge_interval:   rows of one segment; None: as `merging` says.
-    merging:          when a segment is due; see `Merging`.
-    state:            how PO-Join elements learn what has expired; see `State`. No result depends on it.
-    immutable:        what a segment is; see `Immutable`. Other than "po-join" for comparison only.
-    probe_threads:    threads that share the segments of one PO-Join element for each probe. Elements are the better way
-                      to use several cores; threads are for one element, as on Ray, that has a machine to itself.
+    elements:       PO-Join elements, among which segments are dealt round robin; None: one per core, at most 4.
+    permutations:   permutation elements, which build segments beside the stream.
+    merge_interval: rows of one segment; None: as `merging` says.
+    probe_threads:  threads that share the segments of one PO-Join element for each probe. More elements are the better
+                    way to use several cores; threads are for one element, as on Ray, that has a machine to itself.
 
-    Exactness depends on none of these: every probe row carries the positions it may meet.
+    For comparison with the paper; the defaults are the fastest:
+
+    mutable:          how the mutable part is laid out; see `Mutable` and docs/decisions.md.
+    logical_elements: logical-AND elements of the decomposed plan; None: 2.
+    intersection:     how these intersect; see `Intersection`.
+    merging:          when a segment is due; see `Merging`.
+    state:            how PO-Join elements learn what has expired; see `State`.
+    immutable:        the structure of a segment; see `Immutable`.
+
+    No result depends on any of these: every probe row carries the positions it may meet.
     """
 
     elements: int | None = None
-    mutable: Mutable = "fused"
-    logical_elements: int = 2
     permutations: int = 1
     merge_interval: int | None = None
+    probe_threads: int = 1
+    mutable: Mutable = "fused"
+    logical_elements: int | None = None
+    intersection: Intersection = "permutation"
     merging: Merging = "adaptive"
     state: State = "round robin"
     immutable: Immutable = "po-join"
-    probe_threads: int = 1
-    intersection: Intersection = "permutation"
 
     def __post_init__(self) -> None:
-        for setting in ("elements", "merge_interval"):
+        for setting in ("elements", "merge_interval", "logical_elements"):
             check_number("SPOJoin", setting, getattr(self, setting), optional=True)
-        for setting in ("logical_elements", "permutations", "probe_threads"):
+        for setting in ("permutations", "probe_threads"):
             check_number("SPOJoin", setting, getattr(self, setting))
-        for setting, choices in _CHOICES.items():
-            check_choice("SPOJoin", setting, getattr(self, setting), choices)
+        check_choice("SPOJoin", "mutable", self.mutable, Mutable)
+        check_choice("SPOJoin", "intersection", self.intersection, Intersection)
+        check_choice("SPOJoin", "merging", self.merging, Merging)
+        check_choice("SPOJoin", "state", self.state, State)
+        check_choice("SPOJoin", "immutable", self.immutable, Immutable)
         if self.merge_interval is not None and self.merging != "adaptive":
             raise JoinError(f"SPOJoin: merging={self.merging!r} fixes the interval: leave out merge_interval")
-        if self.intersection != "permutation" and self.mutable != "decomposed":
-            raise JoinError(
-                f"SPOJoin: intersection={self.intersection!r} is of the decomposed plan: add mutable='decomposed'"
-            )
+        if self.mutable != "decomposed":
+            for setting, default in (("intersection", "permutation"), ("logical_elements", None)):
+                value = getattr(self, setting)
+                if value != default:
+                    raise JoinError(
+                        f"SPOJoin: {setting}={value!r} belongs to the decomposed plan: add mutable='decomposed', "
+                        f"or leave {setting} out"
+                    )
 
     @property
     def split_fields(self) -> bool:
@@ -88,27 +93,31 @@ class SPOJoin(Engine):
 
     @property
     def can_count(self) -> bool:
-        """The decomposed plan sends ranges of ranks about, which is for comparison only, and enumerates."""
+        """The decomposed plan, which is for comparison only, enumerates matches."""
         return self.mutable == "fused"
 
     def merge_policy(self, window: Window) -> MergePolicy:
+        if self.merging != "adaptive" and not has_counted_slides(window):
+            raise JoinError(
+                f"SPOJoin: merging={self.merging!r} makes segments of slides that are counted in rows, which {window} "
+                "does not have: leave merging out, set merge_interval, or use a CountWindow that is not per key"
+            )
         return MergePolicy.of(window, self.merge_interval, self._elements, self.merging)
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
-        dimensions = len(plan.negated)
         if self.mutable == "fused":
-            mutable = ["mutable"]
-            sorters = ["mutable"]
-            described = MutableElement(plan.negated, plan.ordered, self.permutations, plan.counts)
-            subscription = builder.bolt("mutable", described)
+            answering, sorters = MUTABLE, [MUTABLE]
+            subscription = builder.bolt(
+                MUTABLE, MutableElement(plan.negated, plan.ordered, self.permutations, plan.counts)
+            )
             for stream in (*STEP, MERGE):
                 subscription.global_grouping(ROUTER, stream.name)
         else:
-            mutable = ["logical-and"]
-            sorters = self._add_predicates(builder, plan)
+            answering, logical = LOGICAL_AND, self.logical_elements or LOGICAL_ELEMENTS
+            sorters = add_decomposed_plan(builder, plan, logical, self.permutations, self.intersection)
         permutes = self.immutable == "po-join"
         merging = "permutation" if permutes else "merge"
-        permutation = PermutationElement(dimensions, self._elements, permutes)
+        permutation = PermutationElement(len(plan.negated), self._elements, permutes)
         subscription = builder.bolt(merging, permutation, self.permutations)
         for sorter in sorters:
             subscription.direct_grouping(sorter, RUNS.name)
@@ -120,26 +129,10 @@ class SPOJoin(Engine):
             immutable.all_grouping(ROUTER, stream.name)
         immutable.direct_grouping(merging, SEGMENTS.name)
         if self.state == "shared cache":
-            builder.bolt("state-cache", StateCache()).global_grouping(ROUTER, LIMITS.name)
-            immutable.all_grouping("state-cache", STATE.name)
-        return [*mutable, self.immutable]
+            builder.bolt(STATE_CACHE, StateCache()).global_grouping(ROUTER, LIMITS.name)
+            immutable.all_grouping(STATE_CACHE, STATE.name)
+        return [answering, self.immutable]
 
     @property
     def _elements(self) -> int:
         return self.elements or min(4, os.cpu_count() or 1)
-
-    def _add_predicates(self, builder: TopologyBuilder, plan: ElementPlan) -> list[str]:
-        names = []
-        for d, dimension in enumerate(plan.predicate.dimensions):
-            name = f"predicate-{d}"
-            element = PredicateElement(d, str(dimension), plan.negated[d], self.logical_elements, self.permutations)
-            subscription = builder.bolt(name, element)
-            for stream in (LIMITS, probes_of(LEFT, d), probes_of(RIGHT, d), MERGE):
-                subscription.global_grouping(ROUTER, stream.name)
-            names.append(name)
-        intersecting = LogicalAndElement(plan.negated, plan.ordered, self.intersection)
-        logical = builder.bolt("logical-and", intersecting, self.logical_elements)
-        logical.all_grouping(names[0], LIMITS.name)
-        for name in names:
-            logical.all_grouping(name, BLOCKS.name).direct_grouping(name, RANGES.name)
-        return names

@@ -180,13 +180,25 @@ class POJoinTask(StepTask):
         segments = [each.segment for each in self._held[1 - side] if each.segment.end_position <= handover]
         return segments, Live(rows.live.start, np.minimum(rows.live.end, handover))
 
+    def _shared_out(self, segments: Sequence[Segment]) -> list[Sequence[Segment]]:
+        """One share of the segments per thread, of neighbours, so that the shares' answers are in position order."""
+        threads = max(1, min(self._description.probe_threads, len(segments)))
+        ends = [len(segments) * number // threads for number in range(threads + 1)]
+        return [segments[begin:end] for begin, end in pairwise(ends)]
+
     def _count(self, side: int, rows: ElementRows) -> Int64:
         segments, live = self._asked(side, rows)
-        counts = count_blocks([each for each in segments if not isinstance(each, IndexSegment)], rows.intervals, live)
-        for each in segments:
-            if isinstance(each, IndexSegment):
-                counts += each.count(rows.intervals, live)
-        return counts
+
+        def count(share: Sequence[Segment]) -> Int64:
+            blocks = [each for each in share if isinstance(each, PermutationOffsetJoin)]
+            counts = count_blocks(blocks, rows.intervals, live)
+            for each in share:
+                if isinstance(each, IndexSegment):
+                    counts += each.count(rows.intervals, live)
+            return counts
+
+        first, *others = work_through(self._shared_out(segments), count, self._description.probe_threads)
+        return sum(others, first)
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         segments, live = self._asked(side, rows)
@@ -198,13 +210,10 @@ class POJoinTask(StepTask):
             blocks = [each for each in share if isinstance(each, PermutationOffsetJoin)]
             return probe_blocks(most, blocks, rows.intervals, live, ordered=self._ordered)
 
-        threads = min(self._description.probe_threads, len(segments))
-        if threads <= 1:
+        shares = self._shared_out(segments)
+        if len(shares) == 1:
             return probe(segments)
-        # neighbours stay together, so that the answers are in position order
-        ends = [len(segments) * number // threads for number in range(threads + 1)]
-        shares = [segments[begin:end] for begin, end in pairwise(ends)]
-        answers = work_through(shares, probe, threads)
+        answers = work_through(shares, probe, len(shares))
         found = [answer for answer in answers if answer is not None]
         if len(found) < len(answers) or sum(len(answer.positions) for answer in found) > most:
             return None

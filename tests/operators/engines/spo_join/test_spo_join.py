@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import CountWindow, JoinError, RunningJoin, SPOJoin, StreamJoin, TimeWindow
+from operators import CountWindow, JoinError, RunningJoin, SPOJoin, StreamJoin, TimeWindow, UnboundedWindow
 from operators.engines.shared.answering import Answering
 from operators.routing.merge_policy import MergePolicy
 from tests.operators.oracle_check import check, join_of
 from tests.operators.seeded_run import check_schedule
+from tests.oracle import Count
 from tests.strategies import JoinCase, join_cases
 from topology import LocalRuntime, RayRuntime
 
@@ -39,30 +41,36 @@ def engines(draw: st.DrawFn) -> SPOJoin:
     )
 
 
+def fitted(engine: SPOJoin, case: JoinCase) -> SPOJoin:
+    """The engine without `merging` where a window has no slides of counted rows, since that is refused."""
+    counted = all(isinstance(window, Count) for window in case.windows)
+    return engine if counted else replace(engine, merging="adaptive")
+
+
 @given(join_cases(), engines(), st.integers(1, 9))
 @settings(max_examples=60)
 def test_results_and_their_order_are_those_of_the_oracle(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
-    check(case, engine, LocalRuntime(), step_rows)
+    check(case, fitted(engine, case), LocalRuntime(), step_rows)
 
 
 @given(join_cases(max_rows=60, max_sources=2), engines(), st.integers(1, 20))
 @settings(max_examples=25)
 def test_longer_streams_too(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
-    check(case, engine, LocalRuntime(), step_rows)
+    check(case, fitted(engine, case), LocalRuntime(), step_rows)
 
 
 @given(join_cases(max_rows=20, max_sources=2), engines(), st.integers(1, 9), st.integers(0, 10**6))
 @settings(max_examples=25)
 def test_timing_makes_no_difference(case: JoinCase, engine: SPOJoin, step_rows: int, seed: int) -> None:
     """The cache may be read long before or long after the steps that it tells of."""
-    check_schedule(case, join_of(case, engine, step_rows=step_rows), seed)
+    check_schedule(case, join_of(case, fitted(engine, case), step_rows=step_rows), seed)
 
 
 @pytest.mark.slow
 @given(join_cases(max_rows=80), engines(), st.integers(1, 60))
 @settings(max_examples=2000)
 def test_very_many_random_joins(case: JoinCase, engine: SPOJoin, step_rows: int) -> None:
-    check(case, engine, LocalRuntime(), step_rows)
+    check(case, fitted(engine, case), LocalRuntime(), step_rows)
 
 
 def readings(rows: int, seed: int) -> pa.Table:
@@ -169,13 +177,33 @@ def components(join: StreamJoin) -> set[str]:
         ({"immutable": "tree"}, "SPOJoin: immutable must be 'po-join' or 'css-tree' or 'chained'"),
         ({"merging": "never"}, "SPOJoin: merging must be 'adaptive' or"),
         ({"merging": "slide", "merge_interval": 5}, "SPOJoin: merging='slide' fixes the interval"),
-        ({"intersection": "hash set"}, "SPOJoin: intersection='hash set' is of the decomposed plan"),
+        ({"intersection": "hash set"}, "SPOJoin: intersection='hash set' belongs to the decomposed plan: add"),
+        ({"logical_elements": 3}, "SPOJoin: logical_elements=3 belongs to the decomposed plan: add"),
         ({"probe_threads": 0}, "SPOJoin: probe_threads must be a whole number of 1 or more"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(JoinError, match=message):
         SPOJoin(**settings)
+
+
+NO_COUNTED_SLIDES = [TimeWindow(100), TimeWindow(100, 10), UnboundedWindow(), CountWindow(100, 10, per_key=True)]
+
+
+@pytest.mark.parametrize("merging", ["slide", "sub-interval"])
+@pytest.mark.parametrize("window", NO_COUNTED_SLIDES, ids=str)
+def test_merging_by_slides_that_a_window_does_not_have_is_refused(merging: Any, window: Any) -> None:
+    message = f"SPOJoin: merging='{merging}' makes segments of slides that are counted in rows, which {window} does not"
+    with pytest.raises(JoinError, match=re.escape(message)):
+        SPOJoin(merging=merging).merge_policy(window)
+    assert SPOJoin(merge_interval=10).merge_policy(window) == MergePolicy(10)
+
+
+@pytest.mark.parametrize("window", [TimeWindow(100), (CountWindow(100, 10), TimeWindow(100))], ids=str)
+def test_it_is_refused_when_the_topology_is_built(window: Any) -> None:
+    join = replace(q1(SPOJoin(merging="slide")), window=window)
+    with pytest.raises(JoinError, match="leave merging out, set merge_interval, or use a CountWindow"):
+        join.topology()
 
 
 @pytest.mark.usefixtures("ray_cluster")
