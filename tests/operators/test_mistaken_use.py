@@ -13,7 +13,15 @@ from operators import (
     col,
     stream,
 )
-from topology import InputError, OutOfOrderError, SchemaError, SourceEndedError, UnknownInputError
+from topology import (
+    Handle,
+    InputError,
+    OutOfOrderError,
+    RunningTopology,
+    SchemaError,
+    SourceEndedError,
+    UnknownInputError,
+)
 
 R = pa.table({"id": [1, 2, 3], "x": [1.0, 2.0, 3.0], "ts": [1, 2, 3]})
 S = pa.table({"id": [7, 8, 9], "x": [1.5, 2.5, 0.5], "ts": [1, 2, 3]})
@@ -68,6 +76,25 @@ def test_what_is_refused_changes_nothing() -> None:
         running.finish()
         result = pa.Table.from_batches(list(running.results()), running.result_schema())
     assert pairs(result) == GOOD
+
+
+def test_a_table_that_is_refused_for_its_order_does_not_fix_the_schema() -> None:
+    backwards = R.take([2, 1, 0]).set_column(1, "x", pa.array([1, 2, 3]))
+    with join().launch(sources={"R": ["R"], "S": ["S"]}) as running:
+        with pytest.raises(OutOfOrderError):
+            running.send("R", backwards)
+        assert running.schemas == {}
+        running.send("R", R)
+        running.send("S", S)
+        running.finish()
+        assert pairs(pa.Table.from_batches(list(running.results()), running.result_schema())) == GOOD
+
+
+def test_the_handle_of_a_join_has_a_running_topology_and_is_none() -> None:
+    with join().launch() as running:
+        assert isinstance(running, Handle)
+        assert not isinstance(running, RunningTopology)
+        assert set(running.topology.inputs) == {"R", "S"}
 
 
 def test_conditions_may_be_column_expressions() -> None:
