@@ -1,4 +1,4 @@
-"""The files and names of code that the documentation mentions exist."""
+"""The files, names of code and links that the documentation mentions exist, as seen in the repository."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.docs.code_blocks import PAGES, ROOT
 
 FILE = re.compile(r"`((?:topology|operators|indexes|spark_bridge|interlace|examples|benchmarks|tests|docs)/[\w/.*-]+)`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 DEFINED = re.compile(r"\| `([\w/]+\.py)` \| `(\w+)` \|$", re.MULTILINE)
 
 
@@ -28,3 +29,9 @@ def test_mechanisms_of_the_papers_are_where_the_table_says() -> None:
         if not re.search(rf"^(class|def) {name}\b", (ROOT / file).read_text(), re.MULTILINE)
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_of_the_repository(page: Path) -> None:
+    links = LINK.findall(page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
