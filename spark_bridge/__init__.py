@@ -1,23 +1,23 @@
-"""spark_bridge: Spark on one side, a running topology on the other.
+"""spark_bridge: moves rows between Spark and a running topology.
 
-In flows: the partitions of a DataFrame, from the executors straight to the topology's door over Arrow Flight (`feed`).
-Out flows: the rows of a sink, read by an executor over Arrow Flight, as a DataFrame (`results_dataframe`).
-May import: pyspark, pyarrow, and of this project only the client's side of topology. Needs Java only when a Spark
-session is started, not when it is imported.
+In: the partitions of a DataFrame, which executors send straight to the topology over Arrow Flight (`feed`).
+Out: the rows of a sink, which an executor reads over Arrow Flight, as a DataFrame (`results_dataframe`).
+Imports pyspark, pyarrow, and from this project only topology. Java is needed when a Spark session starts, not when this
+package is imported.
 
-Follow the data by opening: session, feed, staging_task (what executors run), then results, results_task.
+Read in this order: session, feed, staging_task (runs on executors), results, results_task (runs on executors).
 
-The driver sees one small row per partition; no row of data passes through it, none becomes a Python or pandas object.
-Executors must find this package (installed, or sent with `spark.sparkContext.addPyFile`), and must run where the
-topology's door can be reached: it listens on the loopback address only, so on the same machine.
+The driver sees one small row per partition. No row of data passes through it or becomes a Python or pandas object.
+Executors must be able to import this package (installed, or sent with `spark.sparkContext.addPyFile`). They must run on
+the topology's machine, because its server listens on the loopback address only.
 
-Spark Connect is refused with an `UnsupportedSessionError`. Of what is used here it has `mapInArrow`,
-`sortWithinPartitions`, `localCheckpoint`, tags (`addTag`, `interruptTag` in place of `addJobTag`,
-`cancelJobsWithTag`). It lacks `DataFrame.rdd`, which tells how many partitions a job will have before it runs, so that
-all sources are announced before the first row, and freed should the job fail; and `SparkContext.accumulator`, which
-carries progress and the reader's last word. A port to it would announce one source that holds the gate, learn the
-partitions from the status rows when the job is done, and put the reader's word into a last row. The server's Python
-would need this package (`spark.addArtifacts(..., pyfile=True)`) and, again, a way to the door.
+A Spark Connect session is refused with an `UnsupportedSessionError`. Spark Connect has most of the functions used here:
+`mapInArrow`, `sortWithinPartitions`, `localCheckpoint`, and tags (`addTag`, `interruptTag` instead of `addJobTag`,
+`cancelJobsWithTag`). It lacks two. `DataFrame.rdd` gives the number of partitions before a job runs, so that all
+sources can be announced before the first row, and released if the job fails. `SparkContext.accumulator` carries the
+progress and the reader's final status. A port could announce one source that holds the gate, take the number of
+partitions from the status rows at the end of the job, and put the reader's status into a last row. The server's Python
+would need this package (`spark.addArtifacts(..., pyfile=True)`), and the executors a connection to the topology.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""What can go wrong between Spark and a topology, and how it gets from an executor to the driver."""
+"""Errors between Spark and a topology, and how they travel from an executor to the driver."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from topology import ERROR_KINDS, ConnectionLostError, Endpoint, InterlaceError
 
 
 class SparkUnavailableError(InterlaceError, RuntimeError):
-    """Spark cannot start here; the message says what to install."""
+    """Spark cannot start on this machine; the message says what to install."""
 
 
 class UnsupportedSessionError(InterlaceError, TypeError):
-    """The session is of a kind that the bridge does not work with."""
+    """The bridge does not support this kind of Spark session."""
 
 
 class ResultsLostError(InterlaceError, RuntimeError):
-    """Results were read by a Spark task that died, or were read before: they cannot be read again."""
+    """The results cannot be read again: the Spark task that read them died, or they have been read before."""
 
 
 _KINDS: dict[str, type[InterlaceError]] = {
@@ -29,25 +29,25 @@ _KINDS: dict[str, type[InterlaceError]] = {
 
 
 def described(error: InterlaceError) -> str:
-    """Write an error as text, for the driver; only kinds of our own have a name there."""
+    """Write an error as text for the driver; an error of a user's subclass is written as its nearest class of ours."""
     kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _KINDS)
     arguments = list(error.args) if kind == type(error).__name__ else [str(error)]
     return json.dumps({"kind": kind, "arguments": arguments})
 
 
 def restored(text: str) -> InterlaceError:
-    """Make the error that `described` wrote."""
+    """Return the error that `described` wrote."""
     content = json.loads(text)
     return _KINDS[content["kind"]](*content["arguments"])
 
 
 @contextmanager
 def calling(endpoint: Endpoint) -> Iterator[None]:
-    """Around an executor's calls: a door that cannot be reached may be that of another machine, so say from where."""
+    """Use it around an executor's calls: adds the executor's machine to the error of a lost connection."""
     try:
         yield
     except ConnectionLostError as error:
         raise ConnectionLostError(
             f"{error} (called by a Spark executor on {socket.gethostname()}; {endpoint.location} must be reachable "
-            f"from there, and a loopback address is from its own machine only)"
+            f"from there; a loopback address is reachable only from its own machine)"
         ) from None

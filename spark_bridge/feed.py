@@ -1,4 +1,4 @@
-"""Feeding a DataFrame to a running topology, from the executors straight to its door."""
+"""Feeds a DataFrame to a running topology; executors send the rows straight to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from topology import Handle, InputError, InterlaceError, check_event_time
 
 @dataclass(frozen=True)
 class FeedReport:
-    """What was fed. `sources` are the physical sources, one per partition of the DataFrame, in their order."""
+    """The result of a feed. `sources` are the physical sources, one per partition of the DataFrame, in order."""
 
     stream: str
     rows: int
@@ -45,28 +45,28 @@ def feed(
     source_prefix: str | None = None,
     progress: bool = True,
 ) -> FeedReport:
-    """Send all rows of a DataFrame to an input stream; returns when they are committed, not when they are processed.
+    """Send all rows of a DataFrame to an input stream; return when they are committed, not when they are processed.
 
-    Each partition becomes a physical source, `<prefix>/<partition>`, complete when fed; a later feed adds sources. Rows
-    become visible together, when the last partition has been staged: so any number of partitions may share any number
-    of executor slots, retries and speculative copies leave no trace, and a feed that fails or is interrupted adds no
-    row. The topology stays usable then.
+    Each partition becomes a physical source, `<prefix>/<partition>`, which is complete after the feed; a later feed
+    adds sources. All rows become visible together, when the last partition has been staged. So any number of partitions
+    may share any number of executor slots, retries and speculative copies leave no trace, and a feed that fails or is
+    interrupted adds no row and leaves the topology usable.
 
-    event_time:    the event-time column; None: the one that the topology declares for the stream, if it does.
+    event_time:    the event-time column; None: the one that the topology declares for the stream, if any.
     ties:          columns that order rows of equal event time within a partition. Without them such rows keep the
-                   order in which Spark delivers them, which Spark does not promise to be the same in another run.
-    presorted:     each partition is in event-time order already: do not sort. Rows that are not are refused, or late
-                   beyond the stream's out_of_order= if it has one.
-    source_prefix: the beginning of the sources' names, `<stream>/<number of the feed>` if None. Names take part in the
-                   order of rows: of two rows of equal event time, that of the source with the lower name comes first.
-    progress:      show a bar on stderr, or a line at the end if that is no terminal.
+                   order in which Spark delivers them, which may differ in another run.
+    presorted:     each partition is in event-time order already: do not sort. Rows out of order are refused, or late
+                   if they exceed the bound of a stream with out_of_order=.
+    source_prefix: the beginning of the sources' names; None: `<stream>/<number of the feed>`. Names matter for the
+                   order of rows: of two rows of equal event time, the one whose source has the lower name comes first.
+    progress:      show a bar on stderr, or a line at the end if stderr is no terminal.
 
-    Feed every part of a stream before the last stream gets its first rows, or as one DataFrame: when all streams have
-    sources, rows pass in event-time order, and a part fed afterwards may be late for its time.
+    Feed every part of a stream before the last stream gets its first rows, or feed it as one DataFrame. Once all
+    streams have sources, rows pass in event-time order, and a part that is fed afterwards may be late.
     """
     require_classic(df)
     if df.isStreaming:
-        raise InputError(f"stream '{stream}': a streaming DataFrame cannot be fed; read it with spark.read")
+        raise InputError(f"stream '{stream}': a streaming DataFrame cannot be fed: read it with spark.read")
     declared = running.topology.require_input(stream)
     if event_time is not None and event_time != declared.event_time:
         raise InputError(
@@ -86,10 +86,10 @@ def feed(
     sources = _Sources(running, stream, _new_prefix(running, stream, source_prefix), number)
     task = StagePartition(running.endpoint(stream), stream, sources.prefix, number, schema, reports)
     try:
-        sources.announce(1)  # the stream is held from here on, while Spark finds out how many there will be
+        sources.announce(1)  # holds the stream back while Spark determines the number of partitions
         with tagged_jobs(context, f"interlace-feed-{number}"):
             with without_pandas_warning():
-                statuses = df.mapInArrow(task, STATUS).rdd  # runs the stages before the last, if there are any
+                statuses = df.mapInArrow(task, STATUS).rdd  # runs all stages before the last one
             partitions = statuses.getNumPartitions()
             sources.announce(partitions)
             with FeedProgress(stream, partitions, reports, progress):
@@ -98,7 +98,7 @@ def feed(
     except BaseException as error:
         failure = sources.abandon()
         if failure is not None and isinstance(error, Exception) and not isinstance(error, InterlaceError):
-            raise failure from error  # the topology failed first; that Spark's job failed is a consequence
+            raise failure from error  # the topology failed first, and Spark's job because of it
         raise
     return FeedReport(
         stream, sum(rows for _, rows in winners), partitions, time.monotonic() - started, sources.names[:partitions]
@@ -116,13 +116,13 @@ class _Sources:
         self._nobody = f"{feed_number}.nobody"
 
     def announce(self, partitions: int) -> None:
-        """Announce the sources of so many partitions, as far as they have not been."""
+        """Announce the sources of the first `partitions` partitions that have not been announced."""
         fresh = tuple(source_name(self.prefix, partition) for partition in range(len(self.names), partitions))
         self.names += fresh
         self._running.open(self._stream, *fresh)
 
     def commit(self, winners: Sequence[tuple[str, int]]) -> None:
-        """Make the winning attempts visible: all of them, even if Ctrl-C comes in between."""
+        """Make all winning attempts visible, even if Ctrl-C comes in between."""
         try:
             self._commit(winners)
         except KeyboardInterrupt:
@@ -130,10 +130,10 @@ class _Sources:
             raise
 
     def abandon(self) -> InterlaceError | None:
-        """End the sources without rows, which frees what was staged and shuts out late attempts.
+        """End the sources without rows, which drops the staged rows and shuts out late attempts.
 
-        Returns what keeps the topology from doing so, for then that is the error to report. Sources that were committed
-        stay as they are.
+        Return the topology's own failure if it prevents this, because that is the error to report. Committed sources
+        are not changed.
         """
         for source in self.names:
             try:
@@ -147,12 +147,12 @@ class _Sources:
     def _commit(self, winners: Sequence[tuple[str, int]]) -> None:
         for source, (attempt, rows) in zip(self.names, winners, strict=False):
             self._running.commit(self._stream, source, attempt, rows)
-        for source in self.names[len(winners) :]:  # announced for a DataFrame that turned out to have no partitions
+        for source in self.names[len(winners) :]:  # announced, but the DataFrame has no partitions
             self._running.commit(self._stream, source, self._nobody, 0)
 
 
 def _winners(stream: str, partitions: int, statuses: Sequence[Any]) -> list[tuple[str, int]]:
-    """The attempt and the rows of each partition; raises what the topology refused."""
+    """Return the attempt and the row count of each partition; raise the topology's refusal, if there is one."""
     for status in statuses:
         if status.error is not None:
             raise restored(status.error)
@@ -169,7 +169,7 @@ _prefixes_lock = threading.Lock()
 
 
 def _new_prefix(running: Handle, stream: str, wanted: str | None) -> str:
-    """The prefix of a feed's sources: as wanted, or made of the number of feeds to that stream so far."""
+    """Return the prefix of a feed's sources: the wanted one, or one with the number of feeds to that stream so far."""
     with _prefixes_lock:
         used = _prefixes.setdefault(running, {}).setdefault(stream, [])
         prefix = f"{stream}/{len(used):04d}" if wanted is None else wanted
@@ -180,5 +180,5 @@ def _new_prefix(running: Handle, stream: str, wanted: str | None) -> str:
 
 
 def _column(name: str) -> Any:
-    """The column of exactly that name, whatever characters are in it."""
+    """Return the column of exactly that name, whatever characters it contains."""
     return sql.col("`" + name.replace("`", "``") + "`")

@@ -1,4 +1,4 @@
-"""The progress of a feed on stderr: a bar on a terminal, one line at the end elsewhere."""
+"""Shows the progress of a feed on stderr: a bar on a terminal, otherwise one line at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BAR = 24
 
 
 class FeedProgress:
-    """Shows how many partitions and rows have been staged; `reports` grows by one row count per partition."""
+    """Shows how many partitions and rows have been staged; `reports` gets one row count per finished partition."""
 
     def __init__(self, stream: str, partitions: int, reports: Any, shown: bool, out: TextIO | None = None) -> None:
         self._stream = stream

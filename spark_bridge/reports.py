@@ -1,6 +1,6 @@
-"""What finished tasks tell the driver while a job is running: a Spark accumulator that collects small values.
+"""Reports of finished Spark tasks to the driver while a job runs: an accumulator that collects small values.
 
-Spark adds what a task reported when the task has succeeded, once per partition whatever was retried or speculated.
+Spark adds a task's report when the task has succeeded: once per partition, even if tasks are retried or speculated.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ class _Reports(AccumulatorParam):  # type: ignore[type-arg, unused-ignore]
 
 
 def new_reports(context: Any) -> Accumulator:  # type: ignore[type-arg, unused-ignore]
-    """An empty collection; tasks call `add([value])`, the driver reads `value`."""
+    """Return an empty collection; Spark tasks call `add([value])`, and the driver reads `value`."""
     return context.accumulator([], _Reports())

@@ -1,4 +1,4 @@
-"""The results of a topology as a DataFrame."""
+"""Reads the results of a topology into a DataFrame."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from spark_bridge.tagged_jobs import tagged_jobs
 from topology import Handle, InputError, InterlaceError, StoppedError, TopologyError
 
 CAUSE_SECONDS = 10.0
-"""How long to wait for the news of why a topology stopped."""
+"""How long to wait for the reason why a topology stopped."""
 
 
 def results_dataframe(
     running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True
 ) -> DataFrame:
-    """Bring everything that reaches a sink to Spark; returns when the last result has been read.
+    """Read all rows of a sink into a DataFrame; return when the last result has been read.
 
-    A sink gives its rows once, while Spark evaluates a DataFrame whenever it is used. So one executor reads the sink to
-    its end at once, over Flight, into Spark's own storage on that executor's disk (a local checkpoint); the DataFrame
-    reads from there, as often as it is used, and the space is freed when it is garbage. Nothing passes through the
-    driver, and memory holds a few megabytes at a time.
+    A sink gives out its rows once, but Spark evaluates a DataFrame each time that it is used. So one executor reads the
+    whole sink now, over Flight, into Spark's own storage on that executor's disk (a local checkpoint). The DataFrame
+    reads from there as often as it is used, and the space is freed when the DataFrame is garbage-collected. No row
+    passes through the driver, and memory holds a few megabytes at a time.
 
-    The DataFrame has one partition, in result order; repartition it for parallel work. Should Spark lose the executor's
-    storage, using the DataFrame is an error, never a part of the rows: write it out if it must outlive its executors.
-    Should the reading task die or be cancelled, what it had read is gone, and a `ResultsLostError` says so. Columns are
-    named as in the results; those with a dot are written in backticks: ``df["`R.id`"]``.
+    The DataFrame has one partition, in result order; repartition it for parallel work. If Spark loses the executor's
+    storage, using the DataFrame raises an error and never gives part of the rows: write it to a file if it must outlive
+    its executors. If the reading task dies or is cancelled, the rows it has read are lost, and a `ResultsLostError`
+    says so. Columns have the names of the results; write names that contain a dot in backticks: ``df["`R.id`"]``.
 
-    sink:   which sink, if there are several; "late" for the rows that took no part in a join.
-    finish: say `running.finish()` first, because a DataFrame is finite: no stream takes rows any more. With False
-            someone else does so, before or meanwhile.
+    sink:   the sink to read, if there are several; "late" for the rows that took no part in a join.
+    finish: call `running.finish()` first, because a DataFrame is finite: after that no stream takes rows. With False
+            the caller finishes the streams, before or during this call.
     """
     require_classic(spark)
     sinks = running.topology.sinks
@@ -60,7 +60,7 @@ def results_dataframe(
                 raise _cause(running, name, restored(report))
         if len(reports.value) != 1:
             raise ResultsLostError(
-                f"sink '{name}' was to be read by one Spark task, but {len(reports.value)} did: results may be missing"
+                f"{len(reports.value)} Spark tasks have read sink '{name}' instead of one: results may be missing"
             )
         first = spool.first()
         schema = spark_ready(_result_schema(running, name, None if first is None else schema_in(first.content)))
@@ -68,17 +68,17 @@ def results_dataframe(
 
 
 def _cause(running: Handle, sink: str, error: InterlaceError) -> InterlaceError:
-    """What stopped the topology, where the reader only saw that it stopped."""
+    """Return the error that stopped the topology, where the reader saw only that it stopped."""
     if isinstance(error, StoppedError):
         try:
-            next(running.results(sink, timeout=CAUSE_SECONDS), None)  # raises why there is nothing to read
+            next(running.results(sink, timeout=CAUSE_SECONDS), None)  # raises the reason
         except InterlaceError as cause:
             return cause
     return error
 
 
 def _result_schema(running: Handle, sink: str, read: pa.Schema | None) -> pa.Schema:
-    """What the topology says the rows of a sink look like, or else what the first ones looked like."""
+    """The schema that the topology declares for a sink, or else that of the rows read."""
     known = running.sink_schema(sink)
     if known is not None:
         return known
@@ -94,7 +94,7 @@ def _claim(running: Handle, sink: str) -> None:
         sinks = _read.setdefault(running, set())
         if sink in sinks:
             raise InputError(
-                f"the results of sink '{sink}' have been read, or a call that was to read them failed; "
-                f"a sink gives its rows once: keep the DataFrame of the first call"
+                f"the results of sink '{sink}' have been read already, or a call to read them has failed; "
+                f"a sink gives out its rows once: keep the DataFrame of the first call"
             )
         sinks.add(sink)

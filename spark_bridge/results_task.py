@@ -1,7 +1,7 @@
-"""What executors do with results: read a sink into a spool, and take rows out of the spool.
+"""Functions that run on executors: read a sink into a spool, and take rows out of the spool.
 
-The spool is a column of binary cells, each a complete Arrow IPC stream of some megabytes. Spark keeps and moves it
-without looking inside, so the rows stay columns.
+The spool is a column of binary cells, each a complete Arrow IPC stream of a few megabytes. Spark stores and moves the
+cells without looking inside, so the rows stay columnar.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _SPOOL = pa.schema([("content", pa.binary())])
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 CELL_BYTES = 4 * 1024 * 1024
-"""Small batches are gathered into cells of about this size, large ones are cut."""
+"""Small batches are gathered into cells of about this size, large ones are split."""
 
 
 @dataclass(frozen=True)
 class ReadSink:
-    """Reads a sink to its end: the first cell holds the schema alone, the others the rows in order.
+    """Reads a sink to its end: the first cell holds only the schema, the others the rows in order.
 
-    A sink gives its rows once. So a second attempt, after the first died, must not read on as if nothing were missing.
-    Errors of the topology are reported and not raised, for Spark would make that second attempt.
+    A sink gives out its rows once. So a second attempt, after the first has died, must not continue as if no rows were
+    missing. Errors of the topology are reported instead of raised, because Spark would retry after an error.
     """
 
     endpoint: Endpoint
@@ -40,13 +40,13 @@ class ReadSink:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run in a Python worker of Spark."""
         for _ in batches:
-            pass  # the one row that makes Spark run this once
+            pass  # the single row that makes Spark call this once
         context = TaskContext.get()
         assert context is not None
         try:
             if context.attemptNumber() > 0:
                 raise ResultsLostError(
-                    f"the Spark task that read sink '{self.sink}' died, and with it the results that it had read: "
+                    f"the Spark task that read sink '{self.sink}' died, and the results that it had read are lost: "
                     f"run the topology again"
                 )
             with calling(self.endpoint), FlightClient(self.endpoint) as client:
@@ -58,7 +58,7 @@ class ReadSink:
 
 @dataclass(frozen=True)
 class UnpackRows:
-    """Takes the rows out of the cells, under one schema."""
+    """Takes the rows out of the cells and gives them one schema."""
 
     schema: pa.Schema
 

@@ -1,8 +1,8 @@
-"""Spark's types and Arrow's, both ways.
+"""Converts between Spark's types and Arrow's.
 
-What Spark hands to an executor's function differs from the schema of the DataFrame: the optimiser may know that a
-column has no nulls, and timestamps carry the session's time zone. So the driver decides on one Arrow schema, and the
-executors fit every batch to it; for equal types that costs nothing.
+The batches that Spark passes to an executor's function differ from the schema of the DataFrame: the optimiser may know
+that a column has no nulls, and timestamps carry the session's time zone. So the driver chooses one Arrow schema, and
+executors convert every batch to it. For equal types that costs nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _WIDER = {
     pa.string_view(): pa.string(),
     pa.binary_view(): pa.binary(),
 }
-"""Types that Spark does not have, and the narrowest of its own that hold all their values."""
+"""Types that Spark lacks, and the narrowest Spark type that holds all their values."""
 
 
 def arrow_schema(df: DataFrame, stream: str, declared: pa.Schema | None = None) -> pa.Schema:
-    """The Arrow schema under which a DataFrame is fed: that of `df.toArrow()`, with times in UTC, all columns nullable.
+    """Return the Arrow schema in which a DataFrame is fed: as `df.toArrow()`, with times in UTC, all columns nullable.
 
-    declared: the schema that the stream was declared with; its word on which columns have no nulls is followed where
-              the DataFrame's agrees.
+    declared: the declared schema of the stream; a column that it and the DataFrame both declare without nulls is not
+              nullable.
     """
     repeated = sorted({name for name in df.columns if df.columns.count(name) > 1})
     if repeated:
@@ -55,7 +55,7 @@ def arrow_schema(df: DataFrame, stream: str, declared: pa.Schema | None = None) 
 
 
 def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The same rows under a schema that differs in nullability, time zone or metadata only; copies nothing then."""
+    """Convert rows to a schema; copies nothing if it differs only in nullability, time zone or metadata."""
     if rows.schema.equals(schema, check_metadata=True):
         return rows
     columns = [
@@ -66,15 +66,15 @@ def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def spark_ready(schema: pa.Schema) -> pa.Schema:
-    """The schema whose types Spark has, and into which rows of the given one can be cast without loss.
+    """Return a schema of types that Spark has, to which rows of the given schema can be cast without loss.
 
-    Spark's times are in microseconds: a nanosecond timestamp that is no whole number of them fails when it is read.
+    Spark's times are in microseconds: reading a timestamp that is not a whole number of microseconds fails.
     """
     return pa.schema([pa.field(field.name, _spark_ready_type(field.type)) for field in schema])
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of Arrow rows; every column nullable, as in all that Spark reads from outside."""
+    """Return the Spark schema of Arrow rows; every column is nullable, as in everything that Spark reads."""
     fields = []
     for field in schema:
         try:
@@ -90,7 +90,7 @@ def _to_arrow_schema(schema: StructType, large: bool) -> Any:
     except TypeError as error:
         if "unexpected keyword" not in str(error):
             raise
-        return to_arrow_schema(schema, prefers_large_types=large)  # earlier versions: in UTC unless told otherwise
+        return to_arrow_schema(schema, prefers_large_types=large)  # earlier versions use UTC by default
 
 
 def _spark_ready_type(kind: pa.DataType) -> pa.DataType:

@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 _HOW_TO_GET_JAVA = (
     f"Install Java {JAVA_VERSION} or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless; "
     "macOS: brew install openjdk@17; conda: conda install -c conda-forge openjdk=17) "
-    "and have it on the PATH, or set JAVA_HOME. Everything but Spark works without it."
+    "and put it on the PATH, or set JAVA_HOME. Everything except Spark works without it."
 )
 _LOGGING = """\
 rootLogger.level = error
@@ -41,32 +41,32 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{5}
 
 
 def require_java() -> int:
-    """Return the version of the Java that Spark would use; `SparkUnavailableError` if it is missing or too old."""
+    """Return the version of Java that Spark would use; raise `SparkUnavailableError` if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if java is None:
         where = f"in JAVA_HOME={home}" if home else "on the PATH"
-        raise SparkUnavailableError(f"Spark needs Java, and there is none {where}. {_HOW_TO_GET_JAVA}")
+        raise SparkUnavailableError(f"Spark needs Java, but there is none {where}. {_HOW_TO_GET_JAVA}")
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SparkUnavailableError(f"Spark needs Java; {java} does not run ({error}). {_HOW_TO_GET_JAVA}") from None
+        raise SparkUnavailableError(f"Spark needs Java: {java} does not run ({error}). {_HOW_TO_GET_JAVA}") from None
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if answer.returncode or found is None:
-        raise SparkUnavailableError(f"Spark needs Java, and {java} does not run. {_HOW_TO_GET_JAVA}")
+        raise SparkUnavailableError(f"Spark needs Java, but {java} does not run. {_HOW_TO_GET_JAVA}")
     version = int(found[1])
     if version < JAVA_VERSION:
-        raise SparkUnavailableError(f"Spark needs Java {JAVA_VERSION}, and {java} is {version}. {_HOW_TO_GET_JAVA}")
+        raise SparkUnavailableError(f"Spark needs Java {JAVA_VERSION}, but {java} is {version}. {_HOW_TO_GET_JAVA}")
     return version
 
 
 def local_session(
     name: str = "interlace", *, master: str = "local[2]", memory: str = "1g", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark on this machine: on the loopback address only, without its web pages, silent but for errors.
+    """Start Spark on this machine: on the loopback address only, without web pages, logging only errors.
 
-    Its Python workers run this Python and find this package, installed or not. If a session exists already, that one
-    is returned, with `settings` added as far as they can still be changed.
+    Its Python workers run this Python and can import this package, installed or not. If a session exists already, it is
+    returned, with those `settings` added that can still be changed.
     """
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -92,16 +92,16 @@ def local_session(
 
 @contextmanager
 def without_pandas_warning() -> Iterator[None]:
-    """Around calls of Spark's Arrow functions, which warn of new versions of pandas though they use none of it."""
+    """Use it around Spark's Arrow functions, which warn about new versions of pandas although they do not use it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield
 
 
 def require_classic(given: SparkSession | DataFrame) -> None:
-    """Raise `UnsupportedSessionError` for what belongs to Spark Connect."""
+    """Raise `UnsupportedSessionError` for a session or DataFrame of Spark Connect."""
     if type(given).__module__.startswith("pyspark.sql.connect"):
         raise UnsupportedSessionError(
             "this session is connected to a Spark server (Spark Connect); the bridge needs a classic session, "
-            "such as SparkSession.builder.master(...) gives: see the documentation of spark_bridge for the reasons"
+            "such as one from SparkSession.builder.master(...): see the documentation of spark_bridge for the reasons"
         )

@@ -1,7 +1,7 @@
-"""What an executor does with one partition: send its rows to the topology's door, out of sight until committed.
+"""The function that executors run on each partition: it stages the rows, which stay invisible until committed.
 
-A partition is a physical source. Each attempt at it, first try, retry or speculative copy, stages its rows under an
-id of its own; Spark hands one attempt's status row to the driver, and the driver commits that attempt.
+A partition is a physical source. Each attempt at it (first try, retry or speculative copy) stages its rows under its
+own id. Spark returns the status row of one attempt to the driver, and the driver commits that attempt.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _STATUS = pa.schema(
 
 
 def source_name(prefix: str, partition: int) -> str:
-    """The physical source of a partition; names sort by code point as partitions do by number."""
+    """Return the source of a partition; names sort by code point as partitions do by number."""
     return f"{prefix}/{partition:06d}"
 
 
 @dataclass(frozen=True)
 class StagePartition:
-    """Takes the batches of a partition, returns one status row.
+    """Takes the batches of a partition and returns one status row.
 
-    Rows that the topology refuses are reported and not raised: Spark would try them again, to the same effect.
-    Anything else that goes wrong is Spark's to retry.
+    A refusal by the topology is reported instead of raised, because Spark would retry the rows and they would be
+    refused again. Spark retries after any other error.
     """
 
     endpoint: Endpoint
@@ -61,5 +61,5 @@ class StagePartition:
         )
 
     def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Send the rows of one attempt; returns how many arrived."""
+        """Send the rows of one attempt; return how many arrived."""
         return client.stage(self.stream, source, attempt, (fitted(rows, self.schema) for rows in batches))

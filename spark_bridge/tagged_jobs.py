@@ -9,7 +9,7 @@ from typing import Any
 
 @contextmanager
 def tagged_jobs(context: Any, tag: str) -> Iterator[None]:
-    """Tag the jobs started inside; should the block be left by an error or by Ctrl-C, they are cancelled."""
+    """Tag the jobs started inside; cancel them if an error or Ctrl-C ends the block."""
     context.addJobTag(tag)
     try:
         yield

@@ -33,7 +33,7 @@ def test_a_java_home_without_java_is_named(fake_java: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo 'openjdk version \"11.0.2\"' >&2", "Spark needs Java 17, and .* is 11"),
+        ("echo 'openjdk version \"11.0.2\"' >&2", "Spark needs Java 17, but .* is 11"),
         ("echo 'java version \"1.8.0_392\"' >&2", "Spark needs Java 17, and .* is 8"),
         ("echo 'Unable to locate a Java Runtime.' >&2; exit 1", "does not run"),
     ],

@@ -1,7 +1,7 @@
-"""Who may call: a bearer token per right.
+"""Bearer tokens and the rights they grant.
 
-Tokens are random, made anew at every launch, kept in memory only, and never printed. Each names what its holder may
-do; a Spark executor, for instance, gets one that writes one stream and does nothing else.
+Tokens are random. They are made anew at every launch, kept in memory only, and never printed. A token grants a set of
+rights: a Spark executor, for instance, gets one that may write one stream and nothing else.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SCHEME = "Bearer "
 
 
 class Right(enum.Enum):
-    """What a token allows."""
+    """A right that a token may grant."""
 
     WRITE = "write"  # send and stage rows of one input, announce its sources, pin its schema
     READ = "read"  # read the results of one sink
-    CONTROL = "control"  # commit what was staged for one input, end it
-    CHANNEL = "channel"  # deliver messages from task to task; never given to a client
+    CONTROL = "control"  # commit staged rows of one input, end it
+    CHANNEL = "channel"  # deliver messages from task to task; clients never get it
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class Grant:
 
 
 class Authority:
-    """The tokens of one launch and what each allows."""
+    """The tokens of one launch and the rights of each."""
 
     def __init__(self) -> None:
         self._grants: list[tuple[bytes, frozenset[Grant]]] = []
 
     def issue(self, *grants: Grant) -> str:
-        """Make a new token that allows `grants`."""
+        """Make a new token with these rights."""
         token = secrets.token_urlsafe(32)
         self._grants.append((token.encode(), frozenset(grants)))
         return token
 
     def rights_of(self, token: str) -> frozenset[Grant]:
-        """Return what a token allows; nothing if it is unknown. Takes as long for a good token as for a bad one."""
+        """Return the rights of a token, none if it is unknown. Takes as long for a good token as for a bad one."""
         presented = token.encode("utf-8", "surrogatepass")
         rights: frozenset[Grant] = frozenset()
         for known, grants in self._grants:
@@ -65,20 +65,20 @@ class Authority:
 
 
 class Caller(flight.ServerMiddleware):
-    """What the caller of one call may do; lives as long as the call."""
+    """The rights of one call's caller; lives as long as the call."""
 
     def __init__(self, rights: frozenset[Grant]) -> None:
         self._rights = rights
 
     def require(self, right: Right, name: str = "") -> None:
-        """Raise `AuthenticationError` unless the caller's token allows this."""
+        """Raise `AuthenticationError` unless the caller's token grants this right."""
         if Grant(right, name) not in self._rights:
             target = f" '{name}'" if name else ""
-            raise AuthenticationError(f"the token does not allow to {right.value}{target}")
+            raise AuthenticationError(f"the token does not grant the right to {right.value}{target}")
 
 
 class TokenCheck(flight.ServerMiddlewareFactory):
-    """Refuses every call without a known token, before anything of it is read."""
+    """Refuses every call without a known token, before reading any of it."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
@@ -93,5 +93,5 @@ class TokenCheck(flight.ServerMiddlewareFactory):
 
 
 def call_options(token: str, **settings: object) -> flight.FlightCallOptions:
-    """Options of a Flight call that present `token`."""
+    """Return the options of a Flight call that present `token`."""
     return flight.FlightCallOptions(headers=[(_HEADER.encode(), f"{_SCHEME}{token}".encode())], **settings)

@@ -1,4 +1,4 @@
-"""Channels between tasks in different processes: a producer's messages into a consumer's inbox, over Flight."""
+"""Channels between tasks in different processes: a producer's messages go to a consumer's inbox over Flight."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _OPERATION = "channel"
 
 
 class FlightChannel:
-    """The producer's end: call it with a message; returns when there is room for it.
+    """The producer's end: call it with a message; it returns when there is room for it.
 
-    What waits on the way is bounded by Flight's window and the consumer's inbox.
+    Flight's window and the consumer's inbox bound the bytes on their way.
     """
 
     def __init__(self, location: str, token: str, index: int, incarnation: int, consumer: str) -> None:
@@ -41,12 +41,12 @@ class FlightChannel:
             self._messages.write(message)
 
     def end(self) -> None:
-        """Say that nothing follows."""
+        """End the stream: nothing follows."""
         with raised_by(self._consumer):
             self._writer.done_writing()
 
     def close(self) -> None:
-        """Give up the connection, whatever its state."""
+        """Close the connection, whatever its state."""
         for part in (self._writer, self._client):
             try:
                 part.close()
@@ -55,7 +55,7 @@ class FlightChannel:
 
 
 class ChannelReceiver:
-    """The consumer's end of all its channels: puts what arrives into the inbox, each message once and in order."""
+    """The consumer's end of all its channels: puts messages into the inbox, each once and in order."""
 
     def __init__(self, origins: Sequence[Origin], inbox: Inbox, port: FlightPort) -> None:
         self._inbox = inbox

@@ -1,6 +1,6 @@
-"""The client's side of the door, for other processes: Spark executors, loaders, readers of results.
+"""The client of a topology's server, for other processes: Spark executors, loaders, readers of results.
 
-Imports nothing but pyarrow, the standard library and the light modules of this package.
+Imports only pyarrow, the standard library and the light modules of this package.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from topology.graph.errors import ConnectionLostError, InputError
 from topology.handle.handle import Endpoint
 
 SEND_BYTES = 16 * 1024 * 1024
-"""Larger batches are cut before they are sent."""
+"""Larger batches are split before they are sent."""
 
 Batches: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]"
 
 
 class FlightClient:
-    """Calls one endpoint. Raises what the topology raises: an `InputError` has changed nothing."""
+    """Calls one endpoint. Raises the errors of the topology; after an `InputError` nothing has changed."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._peer = f"the topology at {endpoint.location}"
@@ -40,7 +40,7 @@ class FlightClient:
         self._lock = threading.Lock()
 
     def send(self, stream: str, source: str, batches: Batches) -> int:
-        """Send the next rows of a source; returns their number when the topology has taken them all."""
+        """Send the next rows of a source; return their number when the topology has taken them all."""
         with self._lock:
             feed = self._feeds.get(stream)
             if feed is None:
@@ -53,7 +53,7 @@ class FlightClient:
                 raise
 
     def stage(self, stream: str, source: str, attempt: str, batches: Batches) -> int:
-        """Send rows of one attempt at a source, out of sight until it is committed; returns their number."""
+        """Send rows of one attempt at a source, invisible until it is committed; return their number."""
         put = _Put(self._client, self._options, self._peer, "stage", stream, source, attempt)
         try:
             put.write(batches)
@@ -63,7 +63,7 @@ class FlightClient:
             raise
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
-        """Make the rows of an attempt visible and end the source; needs a token with control."""
+        """Make the rows of an attempt visible and end the source; needs a token with the right to control."""
         self._act("commit", stream, source, attempt, str(rows))
 
     def open(self, stream: str, *sources: str) -> None:
@@ -72,15 +72,15 @@ class FlightClient:
             self._act("open", stream, source)
 
     def finish(self, stream: str, source: str | None = None) -> None:
-        """End a source, or the whole stream; needs a token with control."""
+        """End a source, or the whole stream; needs a token with the right to control."""
         self._act("finish", stream, *([] if source is None else [source]))
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
-        """Check the schema that a stream is going to have."""
+        """Check the schema of a stream's future rows and keep it."""
         self._act("pin", stream, body=schema.serialize().to_pybytes())
 
     def results(self, sink: str) -> Generator[pa.RecordBatch, None, None]:
-        """Iterate over what reaches a sink until its end. Rows are given out once; leaving early gives up the rest."""
+        """Iterate over the rows of a sink until its end. Rows are given out once; leaving early gives up the rest."""
         with raised_by(self._peer):
             reader = self._client.do_get(ticket("results", sink), self._aligned)
         try:
@@ -98,7 +98,7 @@ class FlightClient:
             reader.cancel()
 
     def close(self) -> None:
-        """Leave; harmless when repeated."""
+        """Close the connection; harmless when repeated."""
         with self._lock:
             for feed in self._feeds.values():
                 feed.abandon()
@@ -120,7 +120,7 @@ class FlightClient:
 
 
 class _Put:
-    """Rows on their way to the door: one Flight stream, begun with the first batch, a new one if the schema changes."""
+    """Rows on their way to the server: one Flight stream, and a new one each time that the schema changes."""
 
     def __init__(self, client: flight.FlightClient, options: Any, peer: str, *path: str) -> None:
         self._client = client
@@ -135,11 +135,11 @@ class _Put:
 
     @property
     def taken(self) -> int:
-        """How many rows the other end is known to have taken."""
+        """The rows that the server is known to have taken."""
         return self._taken_before + self._taken
 
     def write(self, batches: Batches, source: str = "") -> None:
-        """Send rows; the door's refusal of some may come with later ones, or with the next `flush`."""
+        """Send rows; the server may refuse them only during a later call, at the latest in the next `flush`."""
         metadata = source.encode()
         for rows in _pieces(self._path[1], batches):
             with raised_by(self._peer):
@@ -150,7 +150,7 @@ class _Put:
                 self._writer.write_with_metadata(rows, metadata)
 
     def flush(self) -> int:
-        """Wait until everything written has been taken; returns how many rows since the last time."""
+        """Wait until all written rows have been taken; return how many since the last call."""
         before = self.taken
         if self._writer is not None:
             with raised_by(self._peer):
@@ -159,7 +159,7 @@ class _Put:
         return self.taken - before
 
     def close(self) -> int:
-        """End the stream; returns how many rows the other end has taken in all."""
+        """End the stream; return how many rows the server has taken in all."""
         if self._writer is not None:
             with raised_by(self._peer):
                 self._writer.done_writing()
@@ -171,14 +171,14 @@ class _Put:
 
     def _answer(self) -> int:
         answer = self._acks.read()
-        if answer is None:  # the door has left the stream; closing it tells why
+        if answer is None:  # the server has left the stream; closing the stream raises the reason
             writer, self._writer = self._writer, None
             writer.close()
             raise ConnectionLostError(f"{self._peer} did not answer")
         return int(answer.to_pybytes())
 
     def abandon(self) -> None:
-        """End the stream whatever its state; errors have been reported already or are of no interest."""
+        """End the stream whatever its state; its errors have been reported already or do not matter."""
         writer, self._writer = self._writer, None
         if writer is not None:
             try:
@@ -188,7 +188,7 @@ class _Put:
 
 
 def _pieces(stream: str, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Single batches of a size that Flight carries well."""
+    """Yield single batches of a size that Flight carries well."""
     if isinstance(batches, pa.RecordBatch):
         batches = [batches]
     elif isinstance(batches, pa.Table):

@@ -1,7 +1,7 @@
-"""How this project's errors cross Arrow Flight: refused there, raised here, same type and same words.
+"""Carries this project's errors across Arrow Flight: the client raises the server's error, with type and text.
 
-The type and the arguments travel as JSON in the error's trailer, which gRPC bounds; a long text (a task's traceback)
-loses its middle. Only names of our own error types are ever looked up, so a peer cannot choose what is made here.
+The type and the arguments travel as JSON in the error's trailer. gRPC bounds its size, so a long text (a task's
+traceback) loses its middle. Only names of our own error types are looked up, so a peer cannot choose what is built.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.flight as flight
 from topology.graph.errors import ERROR_KINDS, AuthenticationError, ConnectionLostError, InterlaceError
 
 TRAILER_BYTES = 6000
-"""gRPC refuses an answer whose headers exceed 8 KiB in all."""
+"""gRPC refuses an answer whose headers exceed 8 KiB in total."""
 
 _REFUSED = "refused"
 
@@ -34,7 +34,7 @@ def to_flight(error: Exception) -> flight.FlightError:
 
 
 def from_flight(error: Exception, peer: str) -> Exception:
-    """Return what a failed Flight call to `peer` means, as one of our errors."""
+    """Return the error of ours that a failed Flight call to `peer` stands for."""
     trailer = getattr(error, "extra_info", b"")
     if trailer:
         try:
@@ -49,7 +49,7 @@ def from_flight(error: Exception, peer: str) -> Exception:
 
 @contextmanager
 def raised_by(peer: str) -> Iterator[None]:
-    """Around calls of a Flight client: raise what the server meant."""
+    """Use it around calls of a Flight client: raises the server's error."""
     try:
         yield
     except (flight.FlightError, pa.ArrowException, OSError) as error:
@@ -58,7 +58,7 @@ def raised_by(peer: str) -> Iterator[None]:
 
 @contextmanager
 def sent_to_client() -> Iterator[None]:
-    """Around the body of a Flight server's method: send what is raised to the client."""
+    """Use it around the body of a Flight server's method: sends an error to the client."""
     try:
         yield
     except flight.FlightError:
@@ -88,5 +88,5 @@ def _shortened(text: str, room: int) -> str:
 
 
 def _first_sentence(error: Exception) -> str:
-    """What the transport says, without its debugging details."""
+    """The message of the transport without its debugging details."""
     return re.split(r"\.? (?:Detail:|gRPC client debug context:)", str(error))[0]

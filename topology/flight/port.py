@@ -1,4 +1,4 @@
-"""The one Flight server of a process: a loopback port, tokens at the entrance, typed errors on the way out.
+"""The Flight server of a process: a loopback port that checks tokens and returns typed errors.
 
 The port's owners register its operations: a `TopologyServer` takes rows and gives results, a task receives channels.
 A call names its operation and the operation's subject, so any Arrow client can make one: as the path of a descriptor
@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"
 CLOSE_SECONDS = 2.0
 
 Path = tuple[str, ...]
-"""What an operation is about: names of streams, sources, attempts."""
+"""The subject of an operation: names of streams, sources, attempts."""
 
 TakeRows = Callable[[Caller, Path, Any, Any], None]
 GiveRows = Callable[[Caller, Path, flight.ServerCallContext], tuple[pa.Schema, Iterator[Any]]]
@@ -35,7 +35,7 @@ Act = Callable[[Caller, Path, bytes], bytes]
 
 
 class FlightPort(flight.FlightServerBase):
-    """A Flight server on a free port; operations are added by name."""
+    """A Flight server on a free port; its owners register operations by name."""
 
     def __init__(self, authority: Authority, host: str = LOOPBACK) -> None:
         self.puts: dict[str, TakeRows] = {}
@@ -45,16 +45,16 @@ class FlightPort(flight.FlightServerBase):
         self.closed = False
         super().__init__(f"grpc://{host}:0", middleware={MIDDLEWARE: TokenCheck(authority)})
         self.location = f"grpc://{host}:{self.port}"
-        # pyarrow shuts servers down at the interpreter's exit and waits for their clients without limit: an idle
-        # client in another process would keep this one from ending. Ours waits a moment: a handler that still runs
-        # Python code while the interpreter goes away would take the process down with an abort.
+        # At the interpreter's exit pyarrow shuts servers down and waits for their clients without limit: an idle
+        # client in another process would keep this one from ending. Our `close` waits only a moment. It does wait,
+        # because a handler that runs Python code while the interpreter goes away would abort the process.
         for held in gc.get_referents(self):
             if isinstance(held, weakref.finalize):
                 held.atexit = False
         atexit.register(self.close)
 
     def close(self) -> None:
-        """Stop listening; calls under way end at their next message, those of idle clients with the process."""
+        """Stop listening. Running calls end at their next message, those of idle clients with the process."""
         if self.closed:
             return
         self.closed = True
@@ -64,7 +64,7 @@ class FlightPort(flight.FlightServerBase):
         ending.join(CLOSE_SECONDS)
 
     def require_open(self) -> None:
-        """Called by handlers before each message they take or give."""
+        """Raise `StoppedError` if the port is closed; handlers call it before each message."""
         if self.closed:
             raise StoppedError("the topology has been stopped")
 
@@ -88,24 +88,24 @@ class FlightPort(flight.FlightServerBase):
             return flight.GeneratorStream(schema, _reporting(batches))
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
-        """Do one small thing for a client."""
+        """Run a small operation for a client."""
         with sent_to_client():
             names, _, content = action.body.to_pybytes().partition(b"\n")
             yield _known(self.actions, action.type)(_caller(context), tuple(_list(names)), content)
 
 
 def ticket(*parts: str) -> flight.Ticket:
-    """The ticket that names an operation and its subject."""
+    """Return the ticket that names an operation and its subject."""
     return flight.Ticket(json.dumps(parts).encode())
 
 
 def action(operation: str, *parts: str, body: bytes = b"") -> flight.Action:
-    """The action that names an operation and its subject."""
+    """Return the action that names an operation and its subject."""
     return flight.Action(operation, json.dumps(parts).encode() + b"\n" + body)
 
 
 def descriptor(*parts: str) -> flight.FlightDescriptor:
-    """The descriptor that names an operation and its subject."""
+    """Return the descriptor that names an operation and its subject."""
     return flight.FlightDescriptor.for_path(*parts)
 
 
@@ -134,12 +134,12 @@ def _list(content: bytes) -> list[str]:
     except ValueError:
         parts = None
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise InputError("the call must name what it is about as a JSON list of texts")
+        raise InputError("the call must name its subject as a JSON list of strings")
     return parts
 
 
 def _known(operations: dict[str, Any], name: str) -> Any:
     if name not in operations:
         known = ", ".join(f"'{known}'" for known in operations) or "none"
-        raise InputError(f"no operation '{name[:40]}' of this kind here; operations: {known}")
+        raise InputError(f"there is no operation '{name[:40]}' of this kind; operations: {known}")
     return operations[name]

@@ -1,14 +1,14 @@
-"""The door of a topology to other processes: Arrow Flight in front of an `Ingest` and of the sinks' queues.
+"""Serves a topology to other processes: Arrow Flight in front of an `Ingest` and of the sinks' queues.
 
-Whatever comes in is checked in full before it touches the ingest: token, operation, stream, size, buffers, schema. When
-the ingest waits for room the handler does not read on, and Flight's flow control makes the client wait.
+A call is checked in full before it reaches the ingest: token, operation, stream, size, buffers, schema. While the
+ingest waits for room the handler stops reading, and Flight's flow control makes the client wait.
 
 Operations (see `FlightPort` for how they are named):
-  put    send, stream, source        live rows; a batch's metadata may name another source; an empty one asks for an ack
+  put    send, stream, source        live rows; a batch's metadata may name another source, no batch asks for an ack
   put    stage, stream, source, attempt
   action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
   action finish, stream [, source]
-  get    results, sink               consumed once, by one reader at a time
+  get    results, sink               rows are given out once, to one reader at a time
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from topology.handle.handle import Endpoint
 from topology.handle.results_queue import ResultsQueue
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
-"""The largest batch a client may send."""
+"""The largest batch that a client may send."""
 
 LOOK_UP_SECONDS = 0.5
-"""How often a handler that waits for results looks whether its reader is still there."""
+"""How often a handler that waits for results checks that its reader is still there."""
 
 Failure = Callable[[], Exception | None]
 
 
 class TopologyServer:
-    """Serves the inputs and sinks of one topology, or of one task of it, on a port of its own or on a given one."""
+    """Serves the inputs and sinks of one topology, or of one of its tasks, on a new port or on a given one."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class TopologyServer:
         self._port.gets.update(results=self._read)
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
-        """Where to write an input or read a sink; with `control` the token may also commit and finish the input."""
+        """Return where to write an input or read a sink; with `control`, also to commit and finish the input."""
         with self._lock:
             key = (stream, control)
             if key not in self._tokens:
@@ -84,7 +84,7 @@ class TopologyServer:
                 writer.write(str(rows).encode())
                 continue
             source = metadata.decode() if metadata else default_source
-            with self._told_why_stopped():
+            with self._explaining_stop():
                 self._ingest.send(stream, source, batch)
             rows += batch.num_rows
         writer.write(str(rows).encode())
@@ -102,7 +102,7 @@ class TopologyServer:
     def _open(self, caller: Caller, path: Path, body: bytes) -> bytes:
         stream, source = _parts(path, "stream", "source")
         self._require(caller, Right.WRITE, stream)
-        with self._told_why_stopped():
+        with self._explaining_stop():
             self._ingest.open(stream, source)
         return b""
 
@@ -121,14 +121,14 @@ class TopologyServer:
         self._require(caller, Right.CONTROL, stream)
         if not rows.isdecimal():
             raise InputError(f"stream '{stream}', source '{source}': '{rows[:20]}' is not a number of rows")
-        with self._told_why_stopped():
+        with self._explaining_stop():
             self._ingest.commit(stream, source, attempt, int(rows))
         return b""
 
     def _finish(self, caller: Caller, path: Path, body: bytes) -> bytes:
         stream, *rest = path or ("",)
         self._require(caller, Right.CONTROL, stream)
-        with self._told_why_stopped():
+        with self._explaining_stop():
             self._ingest.finish(stream, rest[0] if rest else None)
         return b""
 
@@ -148,7 +148,7 @@ class TopologyServer:
         return first.schema, _in_one_schema(first, batches)
 
     def _waiting(self, sink: str, context: flight.ServerCallContext) -> Iterator[pa.RecordBatch]:
-        """The rows of a sink until its end; gives up when the reader has gone."""
+        """Yield the rows of a sink until its end; give up when the reader has gone."""
         queue = self._results[sink]
         try:
             while not queue.finished:
@@ -167,7 +167,7 @@ class TopologyServer:
                 self._readers.discard(sink)
 
     def _batches(self, stream: str, reader: Any) -> Iterator[tuple[pa.RecordBatch | None, bytes]]:
-        """What a client sends, each batch valid and within bounds, with its metadata."""
+        """Yield the batches that a client sends, validated and within bounds, with their metadata."""
         while True:
             try:
                 chunk = reader.read_chunk()
@@ -183,12 +183,12 @@ class TopologyServer:
         self._topology.require_input(stream)
         caller.require(right, stream)
 
-    def _told_why_stopped(self) -> _ToldWhyStopped:
-        return _ToldWhyStopped(self._failure)
+    def _explaining_stop(self) -> _ExplainingStop:
+        return _ExplainingStop(self._failure)
 
 
-class _ToldWhyStopped:
-    """Turns 'the queue is closed' into the error that closed it."""
+class _ExplainingStop:
+    """Replaces the error 'the queue is closed' by the error that closed it."""
 
     def __init__(self, failure: Failure) -> None:
         self._failure = failure
@@ -202,20 +202,21 @@ class _ToldWhyStopped:
 
 
 def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:
-    """What the holder of an endpoint of `stream` may do."""
+    """Return the rights of an endpoint of `stream`."""
     if stream in topology.inputs:
         write = Grant(Right.WRITE, stream)
         return (write, Grant(Right.CONTROL, stream)) if control else (write,)
     if stream in topology.sinks:
         return (Grant(Right.READ, stream),)
     known = ", ".join(f"'{name}'" for name in [*topology.inputs, *topology.sinks]) or "none"
-    raise TopologyError(f"topology '{topology.name}' has no input or sink '{stream}'; those it has: {known}")
+    raise TopologyError(f"topology '{topology.name}' has no input or sink '{stream}'; its inputs and sinks: {known}")
 
 
 def _checked(stream: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     if rows.nbytes > MAX_BATCH_BYTES:
         raise InputError(
-            f"stream '{stream}': a batch of {rows.nbytes:,} bytes is too large; the bound is {MAX_BATCH_BYTES:,}"
+            f"stream '{stream}': a batch of {rows.nbytes:,} bytes is too large: "
+            f"send at most {MAX_BATCH_BYTES:,} bytes at once"
         )
     try:
         rows.validate(full=True)
@@ -225,7 +226,7 @@ def _checked(stream: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _in_one_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[Any]:
-    """A Flight stream has one schema; rows of another travel in the metadata of an empty batch."""
+    """Fit batches into a Flight stream, which has one schema: others travel in the metadata of an empty batch."""
     nothing = first.slice(0, 0)
     yield first
     for rows in rest:

@@ -1,14 +1,14 @@
-"""Messages on the wire: how a channel between two tasks travels over one long-lived Flight stream.
+"""The wire format of messages: a channel between two tasks is one long-lived Flight stream.
 
-One stream per channel keeps the order by itself. The stream's own schema is that of the first batch; batches of that
-schema travel as Flight sends them, which is twice as fast as wrapping them. Batches of another schema (two inputs of a
-join on one channel) travel as Arrow IPC bytes behind their header, control messages as a header alone. A header is a
-fixed structure plus two names, in the application metadata that Flight carries beside each batch. No pickle.
+One stream per channel keeps messages in order. The stream has the schema of its first batch. Batches of that schema
+travel as Flight sends them, which is twice as fast as wrapping them. Batches of another schema (two inputs of a join on
+one channel) travel as Arrow IPC bytes behind their header; control messages are a header alone. A header is a fixed
+structure plus two names, in the application metadata that Flight carries beside each batch. There is no pickle.
 
 Each message carries its sequence number, each stream the incarnation of its sender: see `Turnstile`.
 
-Received columns often start at odd addresses, which NumPy and Numba punish (another compiled kernel for each). The
-header is padded so that the columns of large batches land on a multiple of 8; those that do not are copied.
+Received columns often start at odd addresses. That is slow: Numba compiles another kernel for unaligned arrays. So the
+header is padded to put the columns of large batches at a multiple of 8; columns that are not aligned are copied.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _NATIVE, _EMBEDDED, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(7)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
 _ALIGNMENT = 8
 _FRAME = 6
-"""Bytes, modulo 8, that gRPC and Flight put before header and columns; see `_padded`."""
+"""The bytes, modulo 8, that gRPC and Flight put before header and columns; see `_padded`."""
 
 
 class MessageWriter:
-    """The producer's end of one channel, over a Flight writer that has not begun."""
+    """The producer's end of one channel, over a Flight writer that has not started."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -42,7 +42,7 @@ class MessageWriter:
         self._sequence = 0
 
     def write(self, message: Message) -> None:
-        """Send one message; waits while the stream's window is full."""
+        """Send one message; wait while the stream's window is full."""
         if isinstance(message, Batch):
             self._write_batch(message)
         else:
@@ -78,7 +78,7 @@ class MessageReader:
 
 
 class Turnstile:
-    """Lets each message of one channel through once, in order, and only from the newest incarnation of its sender."""
+    """Passes each message of one channel once, in order, and only from the newest incarnation of its sender."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -87,7 +87,7 @@ class Turnstile:
         self._lock = threading.Lock()
 
     def open(self, incarnation: int) -> None:
-        """Begin a stream of an incarnation; a newer one shuts older ones out."""
+        """Start a stream of an incarnation; a newer one shuts older ones out."""
         with self._lock:
             if incarnation < self._incarnation:
                 raise StaleStreamError(self._stale(incarnation))
@@ -96,7 +96,7 @@ class Turnstile:
                 self._expected = 0
 
     def deliver(self, incarnation: int, sequence: int, put: Callable[[], object]) -> None:
-        """Call `put` if this message is the next one. A repeated one is passed over."""
+        """Call `put` if this message is the next one; ignore a repeated message."""
         with self._lock:
             if incarnation != self._incarnation:
                 raise StaleStreamError(self._stale(incarnation))
@@ -104,7 +104,7 @@ class Turnstile:
                 return
             if sequence > self._expected:
                 raise StaleStreamError(
-                    f"channel {self._name}: message {sequence} came where {self._expected} was expected"
+                    f"channel {self._name}: message {sequence} came instead of message {self._expected}"
                 )
             put()
             self._expected += 1
@@ -129,9 +129,9 @@ def extracted(content: bytes) -> pa.RecordBatch:
 
 
 def aligned(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the same rows with every column at an address that fits its type; copies only if it must.
+    """Return the same rows with every column at an address that fits its type; copy only if needed.
 
-    In received rows all columns lie in one piece of memory at multiples of 8 from each other: one speaks for all.
+    All columns of received rows lie in one piece of memory, at multiples of 8 from each other: checking one is enough.
     """
     for index in range(rows.num_columns):
         for buffer in rows.column(index).buffers():
@@ -157,8 +157,8 @@ def _has_dictionary(kind: pa.DataType) -> bool:
 def _padded(header: bytes, body_bytes: int) -> bytes:
     """Lengthen a header so that the columns behind it start at a multiple of 8.
 
-    Ahead of the columns lie a constant frame, the header with its length and the length of the columns, both in
-    groups of 7 bits. Holds for messages that gRPC assembles in one piece of memory, which are all larger ones.
+    Before the columns come a constant frame, the header with its length, and the length of the columns; both lengths
+    are in groups of 7 bits. This holds for messages that gRPC assembles in one piece of memory: all larger ones.
     """
     length = len(header) + _ALIGNMENT
     lengths = _groups(length) + _groups(body_bytes)

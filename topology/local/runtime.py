@@ -1,7 +1,7 @@
-"""The embedded runtime: tasks in this process, driven by a few threads; no daemon, no port, started in milliseconds.
+"""The embedded runtime: a few threads in this process drive all tasks; no daemon, no port, started in milliseconds.
 
-The kernels release the GIL, so the threads use all cores. Spouts have threads of their own: they may wait for whatever
-they read from.
+The kernels release the GIL, so the threads use all cores. Spouts have threads of their own, because they may wait for
+the file or socket that they read.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class LocalRuntime(Runtime):
     """Runs a topology in this process.
 
     workers:         threads that drive the tasks; None: one more than there are cores, as one often waits for the GIL.
-    edge_bytes:      how many bytes may wait on each edge before its sender waits.
-    spill_directory: where rows that wait for slower sources go when memory is short; None: the system's choice.
+    edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
+    spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
     """
 
     workers: int | None = None
@@ -52,7 +52,7 @@ class LocalRuntime(Runtime):
 
 
 class _RunningTask:
-    """One task with its inbox and its counters."""
+    """A task with its inbox and its counters."""
 
     def __init__(self, node: Node, number: int, running: LocalTopology) -> None:
         topology = running.topology
@@ -105,12 +105,12 @@ class LocalTopology(RunningTopology):
         ]
         self._workers.start()
         for driven in self._driven.values():
-            self._workers.notify(driven)  # each is idle once before anything comes
+            self._workers.notify(driven)  # each task is idle once before its first message
         for spout in self._spouts:
             spout.start()
 
     def _drive(self, task: _RunningTask) -> DrivenTask:
-        """Make the part of a task that the workers know: how it takes, sends, and asks for room."""
+        """Make the part of a task that the workers use: how it takes messages, sends, and asks for room."""
         assert isinstance(task.task, Task)
         core = TaskCore(task.task, task.origins, task.counters)
         depth = [node.name for node in self.topology.nodes].index(task.node.name)
@@ -127,7 +127,7 @@ class LocalTopology(RunningTopology):
         return DrivenTask(f"{task.node.name}[{task.number}]", depth, core, task.inbox, send, room)
 
     def _connect(self) -> None:
-        """Have a task called when a message arrives for it, and when a queue that it fills has room again."""
+        """Schedule a task when a message arrives for it, and when a queue that it fills has room again."""
         for key, driven in self._driven.items():
             task = self._tasks[key]
             task.inbox.on_arrival = partial(self._workers.notify, driven)
@@ -138,11 +138,11 @@ class LocalTopology(RunningTopology):
 
     def _room_for(self, feeders: list[DrivenTask | None], index: int) -> None:
         feeder = feeders[index]
-        if feeder is not None:  # spouts and senders from outside wait by themselves
+        if feeder is not None:  # spouts and senders from outside wait in their own threads
             self._workers.notify(feeder)
 
     def _targets(self, task: _RunningTask) -> dict[tuple[str, int], tuple[Inbox, int]]:
-        """The inboxes that a task sends to, each with the number of its input there."""
+        """The inboxes that a task sends to, each with the index of its input there."""
         targets = {}
         for consumer in self.topology.consumers(task.node.name):
             for number in range(self.topology.node(consumer).parallelism):
@@ -180,7 +180,7 @@ class LocalTopology(RunningTopology):
         self.fail(TaskError(component, number, user_traceback(error)))
 
     def fail(self, error: TaskError) -> None:
-        """Keep the first error and close all queues, so that everyone waiting wakes up."""
+        """Keep the first error and close all queues, which wakes everyone who waits."""
         with self._state:
             if self._stopped:
                 return
@@ -251,7 +251,7 @@ class LocalTopology(RunningTopology):
                 return
 
     def _put_input(self, name: str, message: Message) -> None:
-        """Queue a message for an input; say so when nobody seems to read the results."""
+        """Queue a message for an input; log a warning while it waits because results are unread."""
         inbox = self._tasks[name, 0].inbox
         while not inbox.put(0, message, timeout=UNREAD_WARNING_SECONDS):
             unread = sum(queue.nbytes for queue in self._results_of.values())
@@ -274,7 +274,7 @@ class LocalTopology(RunningTopology):
 
 
 class _TranslatedStop:
-    """Turns 'the queue is closed' into the error that closed it."""
+    """Replaces the error 'the queue is closed' by the error that closed it."""
 
     def __init__(self, running: LocalTopology) -> None:
         self._running = running

@@ -1,12 +1,12 @@
 """A few threads that drive all tasks of a topology in one process.
 
-A thread per task would do, but Python threads that are ready compete for one interpreter lock: with ten tasks and two
-cores, half of the processor time went into handing it around. Here as many threads as there are cores take turns over
-the tasks that have something to do, those furthest downstream first: what is under way is finished before more is
-begun, and the backlog stays at the entrance, where it makes larger batches.
+A thread per task would be simpler, but all ready Python threads compete for one interpreter lock: with ten tasks and
+two cores, half of the processor time went into passing it around. Here about as many threads as cores take turns over
+the tasks that have something to do. Tasks furthest downstream come first: rows under way are finished before new ones
+enter, and the backlog stays at the entry, where it makes larger batches.
 
-A task never waits. When there is no room downstream, its half-made answer is kept and it is taken up again when there
-is; so a few threads cannot block each other however the queues fill.
+A task never waits. When there is no room downstream, its unfinished answer is kept, and it continues when there is
+room. So a few threads cannot block each other, however the queues fill.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MESSAGES_PER_TURN = 8
 
 
 class DrivenTask:
-    """A task that takes turns with others; `advance` is called by one thread at a time."""
+    """A task that takes turns with others; one thread at a time calls `advance`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class DrivenTask:
         self._idled = False
 
     def advance(self) -> bool:
-        """Handle a few messages; return whether there is more to do at once."""
+        """Handle a few messages; return whether there is more to do now."""
         for _ in range(MESSAGES_PER_TURN):
             if self._answer is None:
                 if self._core.finished or not self._room():
@@ -69,7 +69,7 @@ class DrivenTask:
 
 
 class Workers:
-    """The threads, and the tasks that wait for one."""
+    """The threads, and the tasks that wait for a thread."""
 
     def __init__(self, count: int, on_error: Callable[[DrivenTask, BaseException], None]) -> None:
         self._on_error = on_error
@@ -84,12 +84,12 @@ class Workers:
         ]
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def notify(self, task: DrivenTask) -> None:
-        """A message has arrived for the task, or there is room again for what it sends."""
+        """Schedule a task: a message has arrived for it, or there is room again for its output."""
         with self._lock:
             if task.scheduled:
                 task.again = True
@@ -99,7 +99,7 @@ class Workers:
                 self._wanted.notify()
 
     def stop(self, seconds: float) -> list[str]:
-        """Let each thread finish its turn, and wait for it; return the names of the tasks that did not end in time."""
+        """Let each thread finish its turn and wait for it; return the names of the tasks that did not end in time."""
         with self._lock:
             self._stopped = True
             self._wanted.notify_all()

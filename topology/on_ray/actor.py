@@ -1,7 +1,7 @@
-"""One task in a process of its own: what a Ray actor runs.
+"""One task in a process of its own, run by a Ray actor.
 
-Ray starts the process, names it and tells when it dies; rows never pass through Ray. Inside, everything is as in the
-local runtime (`Inbox`, `TaskLoop`, `Outputs`, `Ingest`), only that channels are Flight streams.
+Ray starts the process, names it and reports its death; rows never pass through Ray. The process uses the same parts as
+the local runtime (`Inbox`, `Outputs`, `Ingest`), but its channels are Flight streams and `TaskLoop` drives the task.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TaskName = tuple[str, int]
 
 @dataclass(frozen=True)
 class TaskOrder:
-    """What a new process is told about the task it is to run."""
+    """The description of a task that a new process gets."""
 
     topology: Topology
     name: TaskName
@@ -50,7 +50,7 @@ class TaskOrder:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a task is reached, and on which machine it runs."""
+    """The location of a task's port and the machine that it runs on."""
 
     location: str
     node: str
@@ -58,7 +58,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task ended before its time; `lost`: only because another process went away."""
+    """Why a task ended early; `lost`: only because another process went away."""
 
     text: str
     lost: bool = False
@@ -94,11 +94,11 @@ class TaskProcess:
             self._fail(Failure(user_traceback(error)))
 
     def address(self) -> Address | Failure:
-        """Where the task is reached; the failure if it could not be built."""
+        """Return the address of the task, or the failure if it could not be built."""
         return self._failure or Address(self._port.location, ray.get_runtime_context().get_node_id())
 
     def start(self, addresses: Mapping[TaskName, Address]) -> None:
-        """Connect to the tasks downstream and begin."""
+        """Connect to the tasks downstream and start."""
         topology, name = self._order.topology, self._order.name
         for consumer in topology.consumers(name[0]):
             index = next(
@@ -116,16 +116,16 @@ class TaskProcess:
         threading.Thread(target=self._run, args=(addresses,), name=f"{name[0]}[{name[1]}]", daemon=True).start()
 
     def wait(self) -> Failure | None:
-        """Return when the task has failed, with the reason, or when it has been told to close."""
+        """Wait until the task has failed or been closed; return the failure, or None."""
         self._over.wait()
         return self._failure
 
     def metrics(self) -> TaskMetrics:
-        """What the task has counted so far."""
+        """The task's counters so far."""
         return TaskMetrics.of(*self._order.name, self._counters, self._inbox.nbytes, self._task.metrics())
 
     def close(self) -> None:
-        """Wake everyone who waits, here and in the tasks that feed this one."""
+        """Close all queues, which wakes everyone who waits here and in the tasks that feed this one."""
         self._inbox.close()
         for queue in self._results.values():
             queue.close()
@@ -170,10 +170,10 @@ class TaskProcess:
 
 
 def actor_class(name: str) -> type:
-    """Return the class that Ray makes an actor of; Ray shows its name in lists of processes and of actors.
+    """Return the class of the actor; Ray shows its name in lists of processes and actors.
 
-    It is made inside a function so that Ray sends it by value: a worker of a cluster that was started elsewhere may
-    not find this package until it has been told where the driver's modules are.
+    The class is made inside a function so that Ray sends it by value: a worker of a cluster that was started elsewhere
+    cannot import this package before it knows the driver's module paths.
     """
 
     class TopologyTask:

@@ -1,7 +1,7 @@
-"""Calls that may wait long, made in a thread of their own so that the one who waits for them can be interrupted.
+"""Calls that may take long, made in a thread of their own so that the waiting thread can be interrupted.
 
-A thread inside gRPC does not notice Ctrl-C. The user's thread therefore never enters gRPC: it hands the call over and
-waits in Python, where it can also notice that the topology has failed.
+A thread inside gRPC does not notice Ctrl-C. So the user's thread never enters gRPC: it hands the call over and waits in
+Python, where it also notices that the topology has failed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class BackgroundCalls:
-    """Makes calls one after the other, in the order in which they were handed over."""
+    """Makes calls one after the other, in the order of `submit`."""
 
     def __init__(self, name: str) -> None:
         self._waiting: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
@@ -22,13 +22,13 @@ class BackgroundCalls:
         self._thread.start()
 
     def submit(self, call: Callable[[], Any]) -> Future[Any]:
-        """Hand a call over; its outcome is in the future."""
+        """Hand a call over; the future gets its outcome."""
         future: Future[Any] = Future()
         self._waiting.put((future, call))
         return future
 
     def close(self, timeout: float) -> None:
-        """End the thread after the calls handed over so far; wait for it no longer than `timeout`."""
+        """End the thread after the calls handed over so far; wait at most `timeout` seconds for it."""
         self._waiting.put(None)
         self._thread.join(timeout)
 

@@ -1,4 +1,4 @@
-"""The Ray cluster under a topology: one that is there already, or a small quiet one of our own."""
+"""The Ray cluster under a topology: an existing one, or a small quiet one of our own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import ray
 from topology.graph.errors import TopologyError
 
 OBJECT_STORE_BYTES = 80 * 1024 * 1024
-"""Rows never lie in Ray's object store, so that of our own cluster is as small as Ray lets it be."""
+"""Rows never enter Ray's object store, so the store of our own cluster is as small as Ray allows."""
 
 
 class Membership:
-    """The place of this process in a cluster, shared by all topologies it has launched there."""
+    """The connection of this process to a cluster, shared by all topologies that it has launched there."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,7 +23,7 @@ class Membership:
         self._ours = False
 
     def join(self, address: str | None) -> None:
-        """Connect to the cluster this process is in, to that at `address`, or to a new one on this machine."""
+        """Use the cluster that this process is connected to, else that at `address`, else a new one on this machine."""
         with self._lock:
             if not ray.is_initialized():
                 _connect(address)
@@ -31,7 +31,7 @@ class Membership:
             self._users += 1
 
     def leave(self) -> None:
-        """Give the cluster back; what `join` started or connected to is left when nobody uses it any more."""
+        """Stop using the cluster; disconnect with its last user, if `join` connected or started it."""
         with self._lock:
             self._users -= 1
             if self._users == 0 and self._ours:

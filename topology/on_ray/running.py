@@ -1,4 +1,4 @@
-"""The handle of a topology on Ray: starts the tasks' processes, feeds and reads them over Flight, watches them."""
+"""The handle of a topology on Ray: it starts the processes of the tasks, feeds, reads and watches them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ START_SECONDS = 120.0
 
 STOP_SECONDS = 5.0
 BLAME_SECONDS = 3.0
-"""How long a task that lost its connection is not blamed, in case the one that died turns up."""
+"""How long to wait before blaming a task that lost its connection: the task that died may be found meanwhile."""
 UNREAD_WARNING_SECONDS = 10.0
 LOOK_UP_SECONDS = 0.2
 
@@ -106,7 +106,7 @@ class RayTopology(RunningTopology):
             if ray.is_initialized():
                 try:
                     self._final_metrics = self._ask_metrics(STOP_SECONDS)
-                except Exception:  # a task may be gone; its figures are then gone too
+                except Exception:  # a task that is gone has no metrics
                     self._final_metrics = Metrics(())
             self._close_queues()
             self._end_actors()
@@ -149,12 +149,12 @@ class RayTopology(RunningTopology):
             elif not queue.finished:
                 self._raise_error()
                 if queue.error is not None:
-                    self._queues.pop(sink, None)  # whoever asks again gets another chance
+                    self._queues.pop(sink, None)  # the next call tries again
                     raise queue.error
                 return
 
     def _pump(self, sink: str, queue: ResultsQueue) -> None:
-        """Bring the rows of a sink into this process, as far as its queue has room for them."""
+        """Fetch the rows of a sink into this process, as its queue has room for them."""
         try:
             with FlightClient(self.endpoint(sink)) as client:
                 for rows in client.results(sink):
@@ -167,7 +167,7 @@ class RayTopology(RunningTopology):
             queue.close(error)
 
     def _call(self, stream: str, call: Callable[[FlightClient], Any]) -> None:
-        """Call the input's process; waits in a way that Ctrl-C and the failure of a task interrupt."""
+        """Call the input's process; Ctrl-C and the failure of a task interrupt the wait."""
         self._raise_error()
         with self._state:
             if self._stopped:
@@ -196,7 +196,7 @@ class RayTopology(RunningTopology):
                 raise
 
     def _start_actors(self, spill_directory: str | None, host: str) -> None:
-        """Create all processes, learn where they listen, tell each where the others are."""
+        """Start all processes, collect their addresses, and send each the addresses of the others."""
         channel_token = self._authority.issue(Grant(Right.CHANNEL))
         launch = f"interlace-{uuid.uuid4().hex[:12]}"
         make = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=4)
@@ -253,7 +253,7 @@ class RayTopology(RunningTopology):
                 return
 
     def _fail(self, error: TaskError) -> None:
-        """Keep the first error and close all queues, so that everyone waiting wakes up."""
+        """Keep the first error and close all queues, which wakes everyone who waits."""
         with self._state:
             if self._stopped:
                 return
@@ -269,7 +269,7 @@ class RayTopology(RunningTopology):
             queue.close(self._error)
 
     def _end_actors(self) -> None:
-        """Tell the actors to close, then end their processes, and see to it that they have ended."""
+        """Ask the actors to close, then kill their processes and wait until they have ended."""
         if not ray.is_initialized():
             return
         closing = [actor.close.remote() for actor in self._actors.values()]
@@ -281,7 +281,7 @@ class RayTopology(RunningTopology):
             ray.wait(ended, num_returns=len(ended), timeout=STOP_SECONDS)
 
     def _stop_at_exit(self) -> None:
-        """Called when the program ends without having stopped the topology."""
+        """Stop a topology that the program has not stopped before its end."""
         try:
             self.stop()
         except Exception:

@@ -1,4 +1,4 @@
-"""The Ray runtime: every task a process, placed and watched by Ray, rows between them over Arrow Flight."""
+"""The Ray runtime: each task is a process that Ray places and watches; rows travel over Arrow Flight."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from topology.tasks.inbox import DEFAULT_CAPACITY
 class RayRuntime(Runtime):
     """Runs a topology on a Ray cluster, one actor per task.
 
-    address:         the cluster to join ("auto": the one on this machine); None: the one this process is connected to,
-                     or else a new one on this machine, which ends with the topology.
-    edge_bytes:      how many bytes may wait on each edge before its sender waits.
-    spill_directory: where rows that wait for slower sources go when memory is short; None: the system's choice.
-    plain_network:   allow a cluster of several machines, between which rows travel unencrypted.
+    address:         the cluster to join ("auto": the one on this machine); None: the one that this process is connected
+                     to, or else a new one on this machine, which ends with the topology.
+    edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
+    spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
+    plain_network:   allow a cluster of several machines; rows travel unencrypted between them.
     """
 
     address: str | None = None
@@ -27,7 +27,7 @@ class RayRuntime(Runtime):
     plain_network: bool = False
 
     def launch(self, topology: Topology) -> RunningTopology:
-        """Start one actor per task, connect them and begin."""
+        """Start one actor per task, connect them and start the tasks."""
         return RayTopology(
             topology,
             address=self.address,

@@ -17,7 +17,7 @@ def test_a_token_allows_what_it_was_issued_for_and_nothing_else() -> None:
     caller = Caller(authority.rights_of(write))
     caller.require(Right.WRITE, "left")
     for right, name in [(Right.WRITE, "right"), (Right.READ, "left"), (Right.CONTROL, "left"), (Right.CHANNEL, "")]:
-        with pytest.raises(AuthenticationError, match="the token does not allow to"):
+        with pytest.raises(AuthenticationError, match="the token does not grant the right to"):
             caller.require(right, name)
     assert authority.rights_of(read) == {Grant(Right.READ, "results")}
 

@@ -283,7 +283,7 @@ def test_each_right_has_a_token_of_its_own(running: RunningTopology) -> None:
             lambda: client.stage("other", "a", "1", rows(1)),
             lambda: list(client.results("results")),
         ):
-            with pytest.raises(AuthenticationError, match="the token does not allow to"):
+            with pytest.raises(AuthenticationError, match="the token does not grant the right to"):
                 refused()
     for endpoint in (read, other, Endpoint(write.location, "guess"), Endpoint(write.location, "")):
         with FlightClient(endpoint) as client:
@@ -369,7 +369,7 @@ def test_oversized_batches_are_refused(
     running: RunningTopology, client: FlightClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flight_server, "MAX_BATCH_BYTES", 1000)
-    with pytest.raises(InputError, match="is too large; the bound is 1,000"):
+    with pytest.raises(InputError, match="is too large: send at most 1,000"):
         client.send("in", "a", rows(*range(500)))
     still_works(running, [])
 

@@ -162,7 +162,7 @@ def test_a_replaced_sender_is_refused_and_a_repeated_message_passed_over() -> No
     with pytest.raises(StaleStreamError, match="has been replaced"):
         turnstile.open(0)
     turnstile.deliver(1, 0, lambda: arrived.append("new 0"))
-    with pytest.raises(StaleStreamError, match="message 2 came where 1 was expected"):
+    with pytest.raises(StaleStreamError, match="message 2 came instead of message 1"):
         turnstile.deliver(1, 2, lambda: arrived.append("gap"))
     assert arrived == ["old 0", "new 0"]
 

@@ -250,7 +250,7 @@ def test_other_processes_stage_commit_and_read_over_flight() -> None:
             assert writer.stage("in", "p0", "1", [numbers(1, 2), numbers(3)]) == 3
             assert writer.stage("in", "p0", "2", [numbers(1, 2)]) == 2
             assert writer.send("in", "live", numbers(10)) == 1
-            with pytest.raises(AuthenticationError, match="does not allow to control"):
+            with pytest.raises(AuthenticationError, match="does not grant the right to control"):
                 writer.commit("in", "p0", "1", 3)
             running.commit("in", "p0", "1", 3)
             running.commit("in", "p0", "1", 3)
