@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 LONG = 300.0
 """Seconds after which something is taken to hang; generous, because the machine may be busy."""
@@ -16,6 +16,13 @@ SHORT = 0.05
 def wait_for(condition: Callable[[], bool], what: str = "the condition never held") -> None:
     """Return as soon as the condition holds."""
     assert done_within(condition, LONG), what
+
+
+def repeatedly() -> Iterator[None]:
+    """Loop until an error that comes from another thread or process ends the loop; gives up when something hangs."""
+    limit = time.monotonic() + LONG
+    while time.monotonic() < limit:
+        yield
 
 
 def done_within(condition: Callable[[], bool], seconds: float) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.waiting import LONG
+from tests.topology.waiting import LONG, repeatedly
 from topology import AuthenticationError, Barrier, Batch, End, Idle, InputError, Origin, Punctuation, Watermark
 from topology.flight.auth import Authority, Grant, Right
 from topology.flight.channel import ChannelReceiver, FlightChannel
@@ -190,7 +190,7 @@ def test_a_zombie_on_the_wire_hears_that_it_has_been_replaced() -> None:
         new(Barrier(2))
         assert consumer.take(1) == [Barrier(2)]
         with pytest.raises(StaleStreamError, match="incarnation 0 has been replaced by 1"):
-            for _ in range(10_000):
+            for _ in repeatedly():
                 old(Barrier(3))
         assert consumer.inbox.poll() is None
         closed(new)
@@ -240,7 +240,7 @@ def test_channels_need_their_own_token() -> None:
         for token in ("", "guess", client_token):
             with pytest.raises(AuthenticationError):
                 channel = FlightChannel(consumer.port.location, token, 0, 0, "the consumer")
-                for _ in range(1000):
+                for _ in repeatedly():
                     channel(Barrier(1))
         assert consumer.inbox.poll() is None
 
@@ -248,7 +248,7 @@ def test_channels_need_their_own_token() -> None:
 def test_a_channel_that_does_not_exist_is_refused() -> None:
     with receiver() as consumer, pytest.raises(InputError, match="no such channel"):
         channel = consumer.connect(index=2)
-        for _ in range(1000):
+        for _ in repeatedly():
             channel(Barrier(1))
 
 

@@ -19,7 +19,7 @@ import pytest
 import ray
 
 from examples.word_count import count, word_count
-from tests.topology.waiting import LONG, wait_for
+from tests.topology.waiting import LONG, repeatedly, wait_for
 from topology import (
     DEFAULT_STREAM,
     All,
@@ -300,7 +300,7 @@ def test_a_slow_reader_slows_the_sender_and_nothing_is_lost() -> None:
 def test_an_error_in_a_task_is_reported_with_its_place_and_traceback() -> None:
     with RayRuntime().launch(pipeline(Marked("m", fails_at=13), parallelism=2)) as running:
         with pytest.raises(TaskError) as failed:
-            for _ in range(1000):
+            for _ in repeatedly():
                 running.send("in", numbers(13))
         error = failed.value
         assert error.component == "bolt"
@@ -338,7 +338,7 @@ def test_a_killed_process_is_reported_with_its_name() -> None:
         assert next(running.results(timeout=LONG)).num_rows > 0
         ray.kill(actors(running)["bolt", 1])
         with pytest.raises(TaskError, match="the process of component 'bolt', task 1, died") as died:
-            for _ in range(10_000):
+            for _ in repeatedly():
                 running.send("in", numbers(*range(10)))
                 next(running.results(timeout=0.01), None)
         assert (died.value.component, died.value.task) == ("bolt", 1)
