@@ -5,7 +5,7 @@ Out: the rows of a sink, which an executor reads over Arrow Flight, as a DataFra
 Imports pyspark, pyarrow, and from this project only topology. Java is needed when a Spark session starts, not when this
 package is imported.
 
-Read in this order: session, feed, staging_task (runs on executors), results, results_task (runs on executors).
+Read in this order: session, feed, stage_partition (runs on executors), results, results_spool (runs on executors).
 
 The driver sees one small row per partition. No row of data passes through it or becomes a Python or pandas object.
 Executors must be able to import this package (installed, or sent with `spark.sparkContext.addPyFile`). They must run on

@@ -18,7 +18,7 @@ from spark_bridge.progress import FeedProgress
 from spark_bridge.reports import new_reports
 from spark_bridge.schemas import arrow_schema
 from spark_bridge.session import require_classic, without_pandas_warning
-from spark_bridge.staging_task import STATUS, StagePartition, source_name
+from spark_bridge.stage_partition import STATUS, StagePartition, source_name
 from spark_bridge.tagged_jobs import tagged_jobs
 from topology import Handle, InputError, InterlaceError, check_event_time
 
@@ -84,12 +84,12 @@ def feed(
     reports = new_reports(context)
     number = uuid.uuid4().hex
     sources = _Sources(running, stream, _new_prefix(running, stream, source_prefix), number)
-    task = StagePartition(running.endpoint(stream), stream, sources.prefix, number, schema, reports)
+    stage = StagePartition(running.endpoint(stream), stream, sources.prefix, number, schema, reports)
     try:
         sources.announce(1)  # holds the stream back while Spark determines the number of partitions
         with tagged_jobs(context, f"interlace-feed-{number}"):
             with without_pandas_warning():
-                statuses = df.mapInArrow(task, STATUS).rdd  # runs all stages before the last one
+                statuses = df.mapInArrow(stage, STATUS).rdd  # runs all stages before the last one
             partitions = statuses.getNumPartitions()
             sources.announce(partitions)
             with FeedProgress(stream, partitions, reports, progress):

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_bridge.errors import ResultsLostError, restored
 from spark_bridge.reports import new_reports
-from spark_bridge.results_task import SPOOL, ReadSink, UnpackRows, schema_in
+from spark_bridge.results_spool import SPOOL, ReadSink, UnpackRows, schema_in
 from spark_bridge.schemas import spark_ready, spark_schema
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.tagged_jobs import tagged_jobs

@@ -1,5 +1,6 @@
 """Shared by all tests: one small Ray cluster, the tiers, and rules for every run."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,12 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addoption("--slow", action="store_true", help="also run long soaks and many more random examples")
     for plugin in (leftover_processes, skips_in_ci, tiers):
         pluginmanager.register(plugin)
+
+
+def pytest_configure() -> None:
+    # A shell starts background jobs with Ctrl-C ignored; tests that press it would then wait for ever.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,9 @@ from pyspark.sql import functions as sql
 from operators import RunningJoin, StreamJoin, TimeWindow
 from spark_bridge import UnsupportedSessionError, feed, results_dataframe
 from spark_bridge.progress import FeedProgress
-from spark_bridge.staging_task import StagePartition
+from spark_bridge.stage_partition import StagePartition
 from tests.operators.intake.out_of_order import in_order, late_rows, reported
-from tests.spark_bridge import faulty_tasks
+from tests.spark_bridge import faulty_functions
 from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, readings
 from topology import (
     Handle,
@@ -96,7 +96,7 @@ def test_more_partitions_than_slots_do_not_wait_for_each_other(spark: SparkSessi
     assert got == plain(expected)
 
 
-@pytest.mark.parametrize("faulty", [faulty_tasks.FailsHalfway, faulty_tasks.FailsAtTheEnd])
+@pytest.mark.parametrize("faulty", [faulty_functions.FailsHalfway, faulty_functions.FailsAtTheEnd])
 def test_retried_tasks_leave_no_trace(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, faulty: type[StagePartition]
 ) -> None:
@@ -116,7 +116,7 @@ def test_retried_tasks_leave_no_trace(
         assert staged_attempts(running) == []
     attempts = {attempt for source, attempt, _ in staged if source == fed.sources[1]}
     lost = sum(rows for _, _, rows in staged) - 600
-    assert len(attempts) >= 2, "the first attempt was to stage something before it failed"
+    assert len(attempts) >= 2, "the first attempt must stage something before it fails"
     assert lost >= 50
     assert sorted(got) == sorted(plain(df.toArrow()))
 
@@ -232,7 +232,7 @@ def test_what_does_not_fit_is_refused_before_any_job_starts(spark: SparkSession)
             feed(df, running, stream="R", source_prefix="R/0000", progress=False)
 
 
-def test_rows_said_to_be_sorted_but_are_not_are_refused_and_nothing_is_fed(spark: SparkSession) -> None:
+def test_rows_declared_sorted_that_are_not_are_refused_and_nothing_is_fed(spark: SparkSession) -> None:
     df = readings(spark, 300, 3, seed=19)
     with numbers_to_sink() as running:
         with pytest.raises(OutOfOrderError, match="goes backwards"):
@@ -246,14 +246,14 @@ def test_a_failed_job_feeds_nothing_and_leaves_the_topology_usable(spark: SparkS
     df = readings(spark, 300, 4, seed=20)
     with numbers_to_sink() as running:
         with pytest.raises(PySparkException, match="the user's own code failed"):
-            feed(df.mapInArrow(faulty_tasks.fails_in_the_third_partition, df.schema), running, progress=False)
+            feed(df.mapInArrow(faulty_functions.fails_in_the_third_partition, df.schema), running, progress=False)
         assert staged_attempts(running) == []
         feed(df, running, progress=False)
         assert len(rows_of(running)) == 300
 
 
 def test_interrupting_cancels_the_job_and_leaves_the_topology_usable(spark: SparkSession) -> None:
-    slow = readings(spark, 40_000, 2, seed=21).mapInArrow(faulty_tasks.stalls_at_the_end, SCHEMA)
+    slow = readings(spark, 40_000, 2, seed=21).mapInArrow(faulty_functions.stalls_at_the_end, SCHEMA)
     with numbers_to_sink(event_time=None) as running:
 
         def interrupt() -> None:

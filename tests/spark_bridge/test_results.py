@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 import spark_bridge.results
 from spark_bridge import ResultsLostError, UnsupportedSessionError, feed, results_dataframe
-from spark_bridge.results_task import CELL_BYTES, UnpackRows, packed, schema_in
+from spark_bridge.results_spool import CELL_BYTES, UnpackRows, packed, schema_in
 from spark_bridge.schemas import spark_ready, spark_schema
-from tests.spark_bridge import faulty_tasks
+from tests.spark_bridge import faulty_functions
 from tests.spark_bridge.readings import join, plain, readings
 from topology import (
     Input,
@@ -99,7 +99,7 @@ def test_a_failed_component_is_reported_with_its_own_traceback(spark: SparkSessi
 
 
 def test_results_of_a_reader_that_died_are_lost_loudly(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_bridge.results, "ReadSink", faulty_tasks.DiesWhileReading)
+    monkeypatch.setattr(spark_bridge.results, "ReadSink", faulty_functions.DiesWhileReading)
     with launch(doubled) as running:
         running.send("in", numbers(1000))
         with pytest.raises(ResultsLostError, match="run the topology again"):

@@ -20,7 +20,7 @@ def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_missing_java_is_named_with_what_to_install(fake_java: Path) -> None:
-    with pytest.raises(SparkUnavailableError, match=r"none on the PATH. Install Java 17 .*Everything but Spark works"):
+    with pytest.raises(SparkUnavailableError, match=r"none on the PATH. Install Java 17 .*Everything except Spark"):
         local_session()
 
 
@@ -34,7 +34,7 @@ def test_a_java_home_without_java_is_named(fake_java: Path, monkeypatch: pytest.
     ("script", "said"),
     [
         ("echo 'openjdk version \"11.0.2\"' >&2", "Spark needs Java 17, but .* is 11"),
-        ("echo 'java version \"1.8.0_392\"' >&2", "Spark needs Java 17, and .* is 8"),
+        ("echo 'java version \"1.8.0_392\"' >&2", "Spark needs Java 17, but .* is 8"),
         ("echo 'Unable to locate a Java Runtime.' >&2; exit 1", "does not run"),
     ],
 )

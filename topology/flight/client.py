@@ -197,6 +197,6 @@ def _pieces(stream: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         if not isinstance(rows, pa.RecordBatch):
             raise InputError(f"stream '{stream}' takes pyarrow record batches, not {type(rows).__name__}")
         parts = max(1, min(rows.num_rows, -(-rows.nbytes // SEND_BYTES)))
-        step = -(-rows.num_rows // parts) if rows.num_rows else 1
-        for start in range(0, max(1, rows.num_rows), step):
-            yield rows if parts == 1 else rows.slice(start, step)
+        length = -(-rows.num_rows // parts) if rows.num_rows else 1
+        for start in range(0, max(1, rows.num_rows), length):
+            yield rows if parts == 1 else rows.slice(start, length)

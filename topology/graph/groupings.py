@@ -190,11 +190,11 @@ class _TwoChoices(Partitioner):
     def split(self, batch: Batch, to: int | None) -> Iterator[tuple[int, Batch]]:
         if batch.rows.num_rows == 0:
             return
-        first = _bucket(batch.rows, self._columns, 0, self._tasks)
-        # The second choice is counted from the first, so it is a different task for every key.
+        one = _bucket(batch.rows, self._columns, 0, self._tasks)
+        # The other choice is counted from the one, so it is a different task for every key.
         away = 1 + _bucket(batch.rows, self._columns, 1, max(1, self._tasks - 1))
-        second = (first + away) % self._tasks
-        chosen = np.where(self._sent[first] <= self._sent[second], first, second)
+        other = (one + away) % self._tasks
+        chosen = np.where(self._sent[one] <= self._sent[other], one, other)
         self._sent += np.bincount(chosen, minlength=self._tasks)
         yield from _scatter(batch, chosen, self._tasks)
 

@@ -68,6 +68,7 @@ class _RunningTask:
             self.task = node.component.build(context)
         except Exception as error:
             raise TaskError(node.name, number, user_traceback(error)) from error
+
     def metrics(self) -> TaskMetrics:
         return TaskMetrics.of(self.node.name, self.number, self.counters, self.inbox.nbytes, self.task.metrics())
 
@@ -211,10 +212,10 @@ class LocalTopology(RunningTopology):
 
     def stop(self) -> None:
         with self._state:
-            first = not self._stopped
+            was_running = not self._stopped
             self._stopped = True
             server = self._server
-        if first:
+        if was_running:
             self._close_queues()
             if server is not None:
                 server.close()
@@ -285,4 +286,3 @@ class _TranslatedStop:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, StoppedError):
             self._running._raise_error()
-

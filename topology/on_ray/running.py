@@ -99,9 +99,9 @@ class RayTopology(RunningTopology):
 
     def stop(self) -> None:
         with self._state:
-            first = not self._stopped
+            was_running = not self._stopped
             self._stopped = True
-        if first:
+        if was_running:
             atexit.unregister(self._stop_at_exit)
             if ray.is_initialized():
                 try:

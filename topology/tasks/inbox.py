@@ -132,8 +132,8 @@ class Inbox:
 
     def _poll(self, blocked: Callable[[int], bool] | None) -> tuple[int, Message] | None:
         inputs = len(self._queues)
-        for step in range(inputs):
-            index = (self._next + step) % inputs
+        for ahead in range(inputs):
+            index = (self._next + ahead) % inputs
             queue = self._queues[index]
             if queue and not (blocked is not None and blocked(index)):
                 message = queue.popleft()

@@ -83,7 +83,7 @@ class SpillQueue:
             self._end = 0
 
     def __del__(self) -> None:
-        # A task that is stopped is not told so, and cannot close its queues itself.
+        # Stopping a task does not notify it, so it cannot close its queues itself.
         self.close()
 
     def _write(self, rows: pa.RecordBatch) -> _OnDisk:

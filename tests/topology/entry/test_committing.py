@@ -43,7 +43,7 @@ def test_a_committed_source_is_announced_at_once_and_ends_after_its_rows() -> No
     assert summary.count(End("default", "p")) == summary.count(End("default", "empty")) == 1
 
 
-def test_staged_rows_that_nobody_committed_never_show() -> None:
+def test_staged_rows_without_a_commit_never_show() -> None:
     queue = Queue()
     queue.ingest.stage("R", "p", "1", rows(1))
     queue.finish()

@@ -1,4 +1,4 @@
-"""Who is idle, by a clock that a test moves."""
+"""Idle sources, by a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hand:
 
 
 def entry(idle_after: float = 5.0) -> tuple[Ingest, Hand, list[Any]]:
-    """An entry whose watching thread does nothing, for time passes only when the test says so."""
+    """An entry whose watching thread does nothing: time passes only when the test moves the clock."""
     hand = Hand()
     ingest = Ingest(clock=EntryClock(hand))
     ingest._watcher = object()  # type: ignore[assignment]

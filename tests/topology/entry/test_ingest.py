@@ -99,7 +99,7 @@ def test_an_interrupted_send_can_be_repeated() -> None:
     assert queue.summary() == [("a", 0, [1, 2])]
 
 
-def test_everything_but_send_returns_while_the_topology_takes_nothing() -> None:
+def test_only_send_waits_while_the_topology_takes_nothing() -> None:
     queue = Queue()
 
     def everything_else() -> None:

@@ -1,4 +1,4 @@
-"""Tokens: who may do what, and that nobody sees them."""
+"""Tokens: the rights of each, and that they are never printed."""
 
 import logging
 import pickle

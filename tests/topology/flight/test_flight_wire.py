@@ -181,7 +181,7 @@ def test_a_message_that_could_not_be_put_is_still_expected() -> None:
     assert arrived == [0]
 
 
-def test_a_zombie_on_the_wire_hears_that_it_has_been_replaced() -> None:
+def test_a_replaced_sender_on_the_wire_gets_an_error() -> None:
     with receiver() as consumer:
         old = consumer.connect(incarnation=0)
         old(Barrier(1))
@@ -252,7 +252,7 @@ def test_a_channel_that_does_not_exist_is_refused() -> None:
             channel(Barrier(1))
 
 
-def test_nobody_at_the_other_end_is_said_so() -> None:
+def test_a_peer_that_is_gone_is_reported() -> None:
     with receiver() as consumer:
         location, token = consumer.port.location, consumer.token
     with pytest.raises(ConnectionLostError, match="the consumer cannot be reached"):

@@ -1,4 +1,4 @@
-"""The plan says what will run, as text and as a picture, without running anything."""
+"""The plan shows the components and edges, as text and as a picture, without running anything."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""A sink that nobody has to read: it takes everything, gives it back in order, and memory stays bounded."""
+"""A sink that is optional to read: it takes everything, gives it back in order, and memory stays bounded."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_a_slow_reader_slows_the_sender_and_memory_stays_bounded() -> None:
     assert received == count * 100
 
 
-def test_a_sender_that_waits_for_a_reader_is_told_why(
+def test_a_sender_that_waits_for_a_reader_gets_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(local_runtime, "UNREAD_WARNING_SECONDS", 0.01)

@@ -1,4 +1,4 @@
-"""A failing component is named with its task and traceback, and everyone who waits hears of it."""
+"""A failing component is named with its task and traceback, and wakes everyone who waits."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -118,7 +118,7 @@ def test_a_grouping_column_that_is_missing_at_run_time_is_named() -> None:
         read(running)
 
 
-def test_an_error_is_raised_by_stop_once_if_nobody_has_seen_it() -> None:
+def test_an_error_is_raised_by_stop_once_if_it_was_not_raised_before() -> None:
     running = LocalRuntime().launch(pipeline(Fails("batch")))
     running.send("in", numbers(1))
     wait_for(lambda: running._error is not None)  # type: ignore[attr-defined]

@@ -90,7 +90,7 @@ class RangeTask(SpoutTask):
 
 @dataclass(frozen=True)
 class Marked(Bolt):
-    """Says which task each number went to; fails where it is told to."""
+    """Adds the task that each number went to; fails at the number `fails_at`."""
 
     name: str
     fails_at: int = -1
@@ -317,7 +317,7 @@ def test_an_error_in_a_task_is_reported_with_its_place_and_traceback() -> None:
             running.send("in", numbers(1))
 
 
-def test_an_error_in_a_task_is_raised_by_stop_if_nobody_heard_of_it() -> None:
+def test_an_error_in_a_task_is_raised_by_stop_if_it_was_not_raised_before() -> None:
     running = RayRuntime().launch(pipeline(Marked("m", fails_at=13)))
     assert isinstance(running, RayTopology)
     running.send("in", numbers(13))
@@ -344,7 +344,7 @@ def test_a_killed_process_is_reported_with_its_name() -> None:
         assert (died.value.component, died.value.task) == ("bolt", 1)
 
 
-def test_a_reader_hears_of_a_killed_process() -> None:
+def test_a_reader_gets_the_error_of_a_killed_process() -> None:
     running = RayRuntime().launch(pipeline(Marked("m")))
     threading.Timer(0.3, lambda: ray.kill(actors(running)["results", 0])).start()
     with pytest.raises(TaskError, match="the process of component 'results', task 0, died"):

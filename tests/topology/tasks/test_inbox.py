@@ -1,4 +1,4 @@
-"""Bounded queues: a full one makes its own sender wait, and nobody else."""
+"""Bounded queues: a full one makes only its own sender wait."""
 
 import threading
 from collections.abc import Callable

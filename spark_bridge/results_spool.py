@@ -84,12 +84,12 @@ def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield _cell([rows.slice(0, 0)])
             gathered, size = [], 0
         parts = max(1, min(rows.num_rows, -(-rows.nbytes // CELL_BYTES)))
-        step = max(1, -(-rows.num_rows // parts))
-        for start in range(0, max(1, rows.num_rows), step):
+        length = max(1, -(-rows.num_rows // parts))
+        for start in range(0, max(1, rows.num_rows), length):
             if size >= CELL_BYTES:
                 yield _cell(gathered)
                 gathered, size = [], 0
-            part = rows.slice(start, step)
+            part = rows.slice(start, length)
             gathered.append(part)
             size += part.nbytes
     if gathered:

@@ -1,4 +1,4 @@
-"""Tasks that fail on their first attempt, after part of their work is done; in a module that executors can import."""
+"""Functions that fail on their first attempt, halfway through; in a module that executors can import."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark import TaskContext
 
-from spark_bridge.results_task import ReadSink
-from spark_bridge.staging_task import StagePartition
+from spark_bridge.results_spool import ReadSink
+from spark_bridge.stage_partition import StagePartition
 from topology.flight.client import FlightClient
 
 
@@ -32,7 +32,7 @@ class FailsHalfway(StagePartition):
 
 
 class FailsAtTheEnd(StagePartition):
-    """Every partition stages all its rows, then its process dies before Spark hears of it."""
+    """Every partition stages all its rows, then its process dies before it reports to Spark."""
 
     def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
         rows = super().stage(client, source, attempt, batches)

@@ -18,9 +18,7 @@ from spark_bridge.schemas import fitted
 from topology import Endpoint, FlightClient, InputError
 
 STATUS = "partition INT, attempt STRING, rows LONG, error STRING"
-_STATUS = pa.schema(
-    [("partition", pa.int32()), ("attempt", pa.string()), ("rows", pa.int64()), ("error", pa.string())]
-)
+_STATUS = pa.schema([("partition", pa.int32()), ("attempt", pa.string()), ("rows", pa.int64()), ("error", pa.string())])
 
 
 def source_name(prefix: str, partition: int) -> str:
