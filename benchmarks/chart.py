@@ -1,4 +1,4 @@
-"""Line charts as SVG: a title, two axes (logarithmic where asked), a line and its name for each series."""
+"""Line charts as SVG: a title, two axes (logarithmic on request), a line with its name for each series."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Axis:
-    """What is measured along an axis; `base` of a logarithmic one: 2 marks powers of two, 10 of ten.
+    """An axis and its label; with `base` it is logarithmic: 2 marks powers of two, 10 powers of ten.
 
-    With `names`, the values 0, 1, 2, ... are called so.
+    With `names`, the values 0, 1, 2, ... are labelled with them.
     """
 
     label: str

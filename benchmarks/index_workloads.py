@@ -1,4 +1,4 @@
-"""Keys as the papers draw them, and a sliding window of each side that they run through."""
+"""Keys distributed as in the papers, and a sliding window for each side."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Steady:
-    """What a run in the steady state showed, in processor time: tuples/s, seconds per tuple, pairs by round."""
+    """The figures of a run in the steady state, in processor time: tuples/s, seconds per tuple, pairs by round."""
 
     rate: float
     probe: float
@@ -75,7 +75,7 @@ Make = Callable[[], WindowIndex]
 
 
 def batches(workload: Workload, rounds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What comes after both windows are full: a micro-batch of either side in each round."""
+    """The input after both windows are full: a micro-batch of each side in each round."""
     rng = np.random.default_rng(3)
     size = workload.batch
     firsts = range(workload.window, workload.window + rounds * size, size)
@@ -98,7 +98,7 @@ def filled(workload: Workload, make: Make, side: int) -> WindowIndex:
 
 
 def steady(workload: Workload, make: Make, tuples: int, *, ordered: bool = False, seconds: float = 60.0) -> Steady:
-    """Probe the other side, insert into the own, expire: both sides in turn, about `tuples` tuples in all.
+    """Probe the other side, insert into its own, expire: both sides alternate, about `tuples` tuples in all.
 
     Stops early after `seconds`. The sides' windows are full when the measurement begins.
     """

@@ -1,9 +1,9 @@
-"""What each kind, ordering and type costs, beside an inner join in outer order on float64.
+"""The cost of each kind, ordering and type, beside an inner join in outer order on float64.
 
 Two streams take turns in micro-batches; each row has about 300 matches in the other side's window. A run is measured
-from the first micro-batch after the windows are full to the last result read. Before figures are printed the runs are
-held against each other: counts add up to the pairs of the inner join, semi and anti divide the left rows, a left join
-adds the unmatched, and every type finds the pairs that float64 finds.
+from the first micro-batch after the windows are full to the last result read. The runs are compared before figures are
+printed: counts add up to the pairs of the inner join, semi and anti divide the left rows, a left join adds the
+unmatched, and every type finds the pairs that float64 finds.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def run(quick: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Size:
-    """How large a run is."""
+    """The size of a run."""
 
     window: int
     measured: int

@@ -1,4 +1,4 @@
-"""Measuring a join from batch in to result batch out, with its windows already full."""
+"""Measures a join from batch in to result batch out, with its windows already full."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from topology import LocalRuntime, Runtime
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run showed: tuples of both sides per second, and the results of the measured part in order.
+    """The figures of a run: tuples of both sides per second, and the results of the measured part in order.
 
-    processor: processor time of all threads of this process, in seconds: what is left of a measurement when others use
-               the machine too.
+    processor: processor time of all threads of this process, in seconds; it stays meaningful when other programs use
+               the machine.
     """
 
     rate: float
@@ -76,7 +76,7 @@ class _Reader(threading.Thread):
             self._batches.append(batch)
 
     def wait_for(self, rows: int) -> None:
-        """Wait until the results of so many rows have been read."""
+        """Wait until the results of this many rows have been read."""
         while True:
             metrics = self._running.metrics()
             if metrics.total("answered", self._collector) >= rows:

@@ -9,11 +9,11 @@ selectivity (section V-A).
   thread; answers as positions and, BI-Sort's, as records. Large answers are made in pieces, as in the engine.
 - answers: the whole join at 300 and 5,600 matches per row, workers answering with positions or with records, and the
   bytes that workers send for a row; on the embedded runtime and, unless quick, on Ray.
-- claim: windows of 8M rows, S = 1, batches of 32K, beside SplitJoin's nested loop. The latter would take hours: what a
-  comparison costs is measured on a sample of probe rows against the whole window, and it is given as many cores as this
-  machine has, with nothing lost between them. That nested loop compares 16-bit codes in vectors, some 50 times as fast
-  as the public Java code of ScaleJoin, which stands beside it: the factor depends on which one is meant.
-  PanJoin is measured in the same way, a window of subwindows without the join around it, and end to end.
+- claim: windows of 8M rows, S = 1, batches of 32K, beside SplitJoin's nested loop. The latter would take hours, so the
+  cost of a comparison is measured on a sample of probe rows against the whole window, and perfect scaling to the cores
+  of this machine is assumed. That nested loop compares 16-bit codes in vectors, some 50 times as fast as the public
+  Java code of ScaleJoin, which is listed beside it: the factor depends on which of the two is meant. PanJoin is
+  measured in the same way, as a window of subwindows without the join around it, and end to end.
 
 The paper (section V; nodes with two 20-core Intel Xeon Gold 6148 and 192 GB each, InfiniBand of 100 Gb/s, 32-bit
 keys): insertion up to 100M rows/s in batches of 8M; with 16 workers and batches of 32K at W = 8M, BI-Sort more than
@@ -254,7 +254,7 @@ def _end_to_end(
     runtime: Runtime,
     ordering: Ordering = "strict",
 ) -> dict[str, float]:
-    """Both windows full, then micro-batches of either side in turn: tuples of both sides per second, among others."""
+    """Fill both windows, then alternate micro-batches of the sides; return tuples of both sides per second and more."""
     rng = np.random.default_rng(5)
     total = window + measured
     half = max(1, round(matches * RANGE / window / 2))

@@ -1,4 +1,4 @@
-"""What a user has today instead of a streaming inequality join: an engine's own join, re-run per micro-batch.
+"""The alternatives to a streaming inequality join: an engine's own join, re-run per micro-batch.
 
 Each class keeps a count window per side and, for each micro-batch of one side, joins it with the other
 side's live rows by the engine's inequality join, then appends it to its own side and drops what has

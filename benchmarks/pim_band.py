@@ -1,13 +1,14 @@
-"""IndexJoin on the band join of the PIM-Tree paper: what a second thread brings.
+"""IndexJoin on the band join of the PIM-Tree paper: the gain from a second thread.
 
-R and S have random integer keys, uniform; rows match when the keys differ by at most so much that a row finds two
-others in the other side's window, which is full. Micro-batches of R and S take turns.
+R and S have uniform random integer keys. The band is wide enough that a row matches two rows of the other side's
+window on average. The windows are full, and micro-batches of R and S take turns.
 
 - element: the work queue and the index-join element driven by hand, with nothing else running: insert, merge, probe.
 - end to end: from batch in to result batch out on the embedded runtime. Its workers, one per core, also run the gate,
   the router and the collector; with one thread in the element these already use the other core, so a second thread
   there can only gain what they leave.
-- ceiling: what each element takes of a processor for a row, one after the other, and what follows for two threads.
+- ceiling: the processor time that each element needs per row, measured one element after the other, and the most that
+  two threads can gain.
 
 The paper (figure 12a, window 2^20, match rate 2, Xeon E5-2665 with 8 cores at 2.4 GHz): 8 threads are 4.6 times as fast
 as one, 16 threads on the same cores 5.7 times. Concurrency control alone costs it 40% on one thread.
@@ -79,7 +80,7 @@ def run(quick: bool) -> dict[str, Any]:
 
 
 def _ceiling(window: int, batch: int, blocks: int, index: str) -> dict[str, Any]:
-    """What each element takes of a processor for a row, and what two threads can gain at most on two of them."""
+    """Measure the processor time of each element per row, and the most that two threads can gain on two processors."""
     costs = _profile(window, batch, blocks, index)
     total = sum(costs.values())
     times = costs[INDEX_JOIN] / max(total / 2, costs[INDEX_JOIN] / 2)
@@ -105,7 +106,7 @@ def _profile(window: int, batch: int, blocks: int, index: str) -> dict[str, floa
 
 
 def _diff(window: int) -> int:
-    """How far keys may differ so that a window has two matches."""
+    """Return the width of the band that gives two matches per window."""
     return max(0, (MATCHES * KEYS // window - 1) // 2)
 
 

@@ -1,20 +1,21 @@
-"""ScaleJoin on the CellJoin benchmark: how many comparisons a second, and what an index in each thread changes.
+"""ScaleJoin on the CellJoin benchmark: comparisons per second, and the effect of an index in each thread.
 
 R has the attributes x (int), y (float), z (char[20]), S has a (int), b (float), c (double), d (bool); x, y, a and b are
 uniform in 1..10,000, and rows match when x is within 10 of a and y within 10 of b: one pair in 250,000. Everything is
 measured end to end, from batch in to result batch out, on the embedded runtime with 2 processing threads.
 
 - comparisons: the window of R is full, and S sends rows; each is compared with every row of the window. (To fill both
-  windows of 2^20 rows a nested loop needs 10^12 comparisons; what a tuple costs depends on the other side's only.)
-- index: both windows are full, and R and S take turns in micro-batches. In a run of the first kind, before that, the
-  index is seen to find what the nested loop finds.
+  windows of 2^20 rows a nested loop needs 10^12 comparisons; the cost of a tuple depends on the other side's window
+  only.)
+- index: both windows are full, and micro-batches of R and S take turns. Before that, a run of the first kind checks
+  that the index finds the pairs that the nested loop finds.
 
 The paper (figure 5) reaches 4 billion comparisons/s with 48 threads on 48 cores at 2.6 GHz, 1.4 billion on 16 cores at
 2.0 GHz, and a spread of the work under 4%. Its public Java code reaches 0.16 billion on one and 0.33 billion on two
-threads of the reference machine. A comparison is that of one row with one other, both predicates. Ours is made on
-16-bit codes, which may let a pair through that does not match, and such pairs are compared again by their keys; theirs
-is made on the attributes. The number of comparisons, and its spread over the threads, is counted as the pairs of a row
-and a live row stored by a thread: the spread of the time that threads were busy stands beside it.
+threads of the reference machine. A comparison tests both predicates on one pair of rows. Theirs uses the attributes;
+ours uses 16-bit codes, which may let a pair through that does not match, and compares such pairs again by their keys.
+Comparisons are counted as pairs of a row and a live row stored by a thread. The spread of busy time over the threads is
+printed beside the spread of comparisons.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ JOIN = StreamJoin(
 
 @dataclass(frozen=True)
 class Run:
-    """What a run showed: rows and comparisons per second, their spread and that of busy time, and the results.
+    """The figures of a run: rows and comparisons per second, the spread of both and of busy time, and the results.
 
     worked: rows for each second of processor time, of all threads together.
     """
@@ -250,7 +251,7 @@ class _Reader(threading.Thread):
             self._batches.append(batch)
 
     def wait_for(self, rows: int) -> None:
-        """Wait until so many rows have been answered."""
+        """Wait until this many rows have been answered."""
         while self._running.metrics().total("answered", self._running.join.engine.collector) < rows:
             time.sleep(0.001)
 

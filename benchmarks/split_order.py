@@ -1,17 +1,17 @@
-"""SplitJoin: what the precision of the order costs, and how latency grows with the cores of its trees.
+"""SplitJoin: the cost of each ordering, and how latency grows with the cores of its trees.
 
-Throughput: a band join with about 300 matches per tuple, both windows full, micro-batches of R and S in turn, end to
-end on the embedded runtime, at each ordering. All orderings must give the same pairs, which a sum over them checks.
+Throughput: a band join with about 300 matches per tuple, both windows full, micro-batches of R and S alternating, end
+to end on the embedded runtime, at each ordering. All orderings must give the same pairs, which a sum over them checks.
 
-Visiting latency is the paper's: from the moment the later tuple of a pair is sent until the pair is out, on average
-over all pairs. As in the paper's analysis (section 6) each core has a sub-window of a fixed size, compared by nested
-loop, so that only the way to the cores and back grows. It is given twice:
-- with a processor for each element, which is what the paper's 32 cores nearly were: the processor time that each
-  element needs is measured, the time between two elements taken as 0.2 ms, which is what a hop between two Ray actors
-  takes here (three hops in 0.6 ms, `ray-hop`), and the times are added along the way (`virtual_processors`);
-- on the embedded runtime of this machine, where all elements share the processors there are.
-Low-latency handshake join stands beside it. At each ordering, latency is also given with one core 5 ms late: the weaker
-the order, the less the others' pairs wait for it.
+Visiting latency is defined as in the paper: from sending the later tuple of a pair until the pair is out, averaged over
+all pairs. As in the paper's analysis (section 6) each core has a sub-window of a fixed size, compared by nested loop;
+only the way to the cores and back grows. It is measured twice:
+- with a processor for each element, nearly the setting of the paper's 32 cores: the processor time of each element is
+  measured, the hop between two elements counts 0.2 ms, as between two Ray actors here (three hops in 0.6 ms,
+  `ray-hop`), and the times are added along the path (`virtual_processors`);
+- on the embedded runtime of this machine, where all elements share the processors.
+Low-latency handshake join is measured beside it. At each ordering, latency is also measured with one core 5 ms late:
+the weaker the order, the less the pairs of other cores wait for it.
 
 The paper (32 cores: 4 Intel E5-4650; 28 join cores): latency grows as the logarithm of the cores, 8.1 ms at 28 cores
 against 26.8 ms of low-latency handshake join, which grows linearly, and up to 60% more throughput. Punctuation after
@@ -54,7 +54,7 @@ def _throughputs(quick: bool) -> list[dict[str, Any]]:
     for index in (None, "TieredRuns", "auto"):
         best: dict[str, float] = {}
         sums = set()
-        for _ in range(2 if quick else 5):  # in turn, so that a busy moment of the machine meets all alike
+        for _ in range(2 if quick else 5):  # alternating, so that a busy moment of the machine affects all alike
             for ordering in ORDERINGS:
                 rate, check = _throughput(SplitJoin(4, fanout=2, index=index), ordering, 10_000 if quick else 30_000)
                 best[str(ordering)] = max(rate, best.get(str(ordering), 0.0))

@@ -1,4 +1,4 @@
-"""How many rounds PanJoin's splitters take to adjust to a distribution (its section V-A1, figure 10f).
+"""The number of rounds PanJoin's splitters need to adjust to a distribution (its section V-A1, figure 10f).
 
 `python -m benchmarks.splitter_figure FILE.svg` draws it.
 """
@@ -22,12 +22,12 @@ ROUNDS = 5
 
 
 class Adjustment(NamedTuple):
-    """Rounds 0..ROUNDS of one case, each with rows of its own; of the counts, in units of the mean."""
+    """Rounds 0..ROUNDS of one case, each with rows of its own; row counts per partition in units of their mean."""
 
     name: str
     error: list[float]  # the mean distance from the mean: the paper's normalised MAE
     imbalance: list[float]  # the largest partition
-    least_error: float  # of the exact quantiles of the round's own rows: what equal keys leave possible
+    least_error: float  # with the exact quantiles of the round's rows: the best that equal keys allow
     least_imbalance: float
 
 

@@ -2,9 +2,9 @@
 
 Micro-batches of R and S take turns; each is answered against the other side's window (both directions of the join),
 then enters its own. Ours is the whole embedded path, from batch in to result batch out, with merging. By default it
-would take many waiting micro-batches together; here `step_rows` keeps each round, a micro-batch of R and one of S, by
-itself, as the peers do. The windows are full when the measurement begins. Before a figure is printed, the results are
-compared, as multisets of id pairs.
+would handle many waiting micro-batches together; here `step_rows` keeps each round, a micro-batch of R and one of S,
+separate, as with the peers. The windows are full when the measurement begins. Before a figure is printed, the results
+are compared as multisets of id pairs.
 
 `ours` leaves the order within one tuple's matches open (`ordering="outer"`), as the peers do; `strict` orders them.
 """
@@ -24,7 +24,7 @@ from operators import CountWindow, StreamJoin
 
 WINDOW, SLIDE = 1_000_000, 100_000
 REPEATS = 2
-"""Machines are shared and noisy: everyone's best of so many runs counts."""
+"""Machines are shared and noisy: the best of this many runs counts, for ours and the peers."""
 
 # Readings of each side that are measured, by noise and batch size: (ours, peers). The peers, which need up to a second
 # per batch, get fewer; at noise 5 all get fewer, because the results are kept to be compared.

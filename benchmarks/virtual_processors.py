@@ -1,8 +1,8 @@
 """A topology run as if every element had a processor of its own.
 
-The shipped tasks handle real messages one after the other on this processor; the processor time of each handling is
-measured, and the clock that would have shown it on a machine with a processor per element, and a fixed time from one to
-the next, is computed: an element begins with a message when the message has arrived and the element is free.
+The real tasks handle real messages one after the other on this processor, and the processor time of each message is
+measured. From these times the clock of a machine with a processor per element and a fixed time per hop is computed: an
+element begins with a message when the message has arrived and the element is free.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Element:
 
 
 class VirtualProcessors:
-    """One element per processor, `hop_seconds` between any two; elements in `late` are so much further away."""
+    """One element per processor, `hop_seconds` between any two; `late` adds to the hops to some elements."""
 
     def __init__(self, topology: Topology, hop_seconds: float, late: Mapping[str, float] | None = None) -> None:
         self._hop = hop_seconds

@@ -22,7 +22,7 @@ import interlace as il
 
 PARTITIONS = 6
 SAMPLE = 97
-"""One reading in so many is checked."""
+"""Spark checks every 97th reading."""
 
 
 def readings(spark: SparkSession, rows: int, centre: int) -> DataFrame:

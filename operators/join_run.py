@@ -1,4 +1,4 @@
-"""One run of a join over finite inputs: what came out, and what was observed on the way."""
+"""Runs a join over finite inputs; returns its results together with what was observed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Inputs: TypeAlias = Mapping[str, Rows | Mapping[str, Rows]]
 
 @dataclass(frozen=True, eq=False)
 class JoinRun:
-    """What `StreamJoin.run` returns.
+    """The outcome of `StreamJoin.run`.
 
     result:  all results, in result order.
     late:    the rows that took no part: stream, source, offset, event_time, reason.

@@ -63,7 +63,7 @@ class Part:
 
 
 class OnDisk(NamedTuple):
-    """What is kept in memory about a batch on disk."""
+    """The facts about a batch on disk that are kept in memory."""
 
     born: float
     rows: int

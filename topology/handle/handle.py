@@ -59,7 +59,7 @@ class Handle(ABC):
     def results(self, sink: str | None = None, timeout: float | None = None) -> Iterator[pa.RecordBatch]:
         """Iterate over what reaches a sink, in order; ends when everything has been finished and read.
 
-        timeout: stop iterating when nothing has come for so many seconds; call again to go on.
+        timeout: stop iterating after this many seconds without rows; call again to go on.
         """
 
     @abstractmethod
