@@ -98,7 +98,7 @@ def test_every_ordering_keeps_its_promise_on_the_embedded_runtime(
 def test_a_whole_number_means_groups_of_so_many() -> None:
     assert ordering_of(5) == EveryK(5)
     assert ordering_of(EveryK(3)) == EveryK(3)
-    assert StreamJoin("R", "S", "R.x = S.x", CountWindow(5), ordering=7).ordering == EveryK(7)
+    assert StreamJoin("R", "S", "R.x = S.x", CountWindow(5), ordering=7).resolved.ordering == EveryK(7)
 
 
 @pytest.mark.parametrize("wrong", [0, -3, True, "inner", 1.5, None])
