@@ -1,4 +1,4 @@
-"""A dimension whose columns' types are known."""
+"""A dimension bound to the types of its columns."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from operators.values.key_types import KeyType
 
 @dataclass(frozen=True)
 class BoundDimension(ABC):
-    """What a row of either side asks of the other side's keys.
+    """Computes, for a row of either side, the interval of the other side's keys that match it.
 
-    If it `settles`, keys only lead to values: an interval then holds the key of every match, and of other rows
-    too, and each candidate has to be settled by evaluating the comparisons as they are written.
+    If it `settles`, keys are leads: an interval holds the key of every match, but also of other rows, so each
+    candidate must be settled by evaluating the written comparisons.
     """
 
     dimension: Dimension
@@ -27,28 +27,27 @@ class BoundDimension(ABC):
     right: KeyType
 
     def key_type(self, side: int) -> KeyType:
-        """What the keys of a side mean."""
+        """The key type of a side."""
         return self.right if side == RIGHT else self.left
 
     @property
     def negated(self) -> bool:
-        """Whether the keys that match lie outside the interval."""
+        """Whether matching keys lie outside the interval."""
         return self.dimension.negated
 
     @property
     def settles(self) -> bool:
-        """Whether candidates have to be settled by their values."""
+        """Whether candidates must be settled by their values."""
         return not is_settled_by_keys(self.left.arrow, self.right.arrow)
 
     def keys(self, side: int, array: pa.Array) -> Keys:
-        """The keys of a column of a side; they do not depend on the type of the other. Cost: O(rows)."""
+        """The keys of a side's column; they do not depend on the other side's type. Cost: O(rows)."""
         return keys_of(self.dimension, side, array)
 
     @abstractmethod
     def intervals(self, probe_side: int, values: Keys) -> Interval:
         """The other side's keys that match each probe row, as closed intervals.
 
-        An invalid probe row gets an empty interval, or one that covers everything if the
-        dimension is negated: either way it matches nothing. The arrays may be shared with the
-        probe's own and with each other: do not write to them.
+        An invalid probe row gets an empty interval, or, if the dimension is negated, one that covers everything: either
+        way it matches nothing. The arrays may share memory with `values` and with each other: do not write to them.
         """

@@ -1,4 +1,4 @@
-"""Whether a condition fits the types of two streams: asked when their schemas are known, before any row is taken."""
+"""Checks a condition against the schemas of two streams, before any row is accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.values.evaluation import type_of
 def check_condition(
     condition: Condition, wheres: tuple[Expression | None, Expression | None], schemas: tuple[pa.Schema, pa.Schema]
 ) -> None:
-    """Raise a PredicateError that shows the types and the remedy unless everything in the condition can be compared."""
+    """Raise PredicateError, with the types and the remedy, if something in the condition cannot be compared."""
     roles = (condition.left, condition.right)
 
     def column_type(column: Column) -> pa.DataType:

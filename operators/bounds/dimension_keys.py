@@ -1,4 +1,4 @@
-"""The keys of one side of a dimension, which rows are stored by before the other side's types are known."""
+"""The keys of one side of a dimension. Rows are stored by them before the other side's types are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from operators.values.text_keys import text_hashes
 
 
 def keys_of(dimension: Dimension, side: int, array: pa.Array) -> Keys:
-    """The keys of a column of a side; strings and binary that are compared for equality alone have their hash.
+    """The keys of a side's column. Strings and binary that are only compared for equality have their hash as key.
 
     Cost: O(rows), for strings and binary O(bytes).
     """
@@ -26,10 +26,10 @@ def keys_of(dimension: Dimension, side: int, array: pa.Array) -> Keys:
 
 
 def are_values_needed(arrow: pa.DataType) -> bool:
-    """Whether keys of a type may leave a comparison open, so that the values have to be at hand."""
+    """Whether keys of a type may not decide a comparison, so that the values must be available."""
     return key_type("", arrow).family in (*TEXTS, "decimal")
 
 
 def is_settled_by_keys(left: pa.DataType, right: pa.DataType) -> bool:
-    """Whether keys decide the comparisons of two columns, so that no value has to be looked at."""
+    """Whether keys alone decide the comparisons of two columns."""
     return not any(key_type("", each).is_lead for each in (left, right))

@@ -1,17 +1,15 @@
 """Half-lines of keys under float64 arithmetic, exact to the last bit.
 
-Rounding is monotone: as the key grows, every intermediate result grows (or falls) weakly, so the
-keys that pass ``program(key) ORDER threshold`` are a half-line. Solving the formula backwards
-guesses its edge, usually to within one step; the written test itself, evaluated at the guess and
-around it, decides. The search runs on the *image* of a key: int64 numbers in key order. For a
-double that is its bit pattern, negative ones mirrored so that the order agrees:
+Rounding is monotone: as the key grows, every intermediate result grows (or falls) weakly, so the keys that pass
+``program(key) ORDER threshold`` form a half-line. Solving the formula backwards guesses its edge, usually to within one
+double. The written test itself, evaluated at the guess and around it, decides. The search runs on the *image* of a key:
+int64 numbers in key order. For a double this is its bit pattern, with negative ones mirrored so that the order agrees:
 
     value   -inf    ...  -5e-324   0.0   5e-324   ...   inf
     image   -0x7ff0..       -1      0       1          0x7ff0..
 
-Where rounding swallows the key (``abs(10.0 - key) <= 10.0`` holds down to key = -8.9e-16, not 0)
-the edge lies far from the guess in steps; doubling strides and a bisection find it in at most
-about 120 evaluations.
+Where rounding swallows the key (``abs(10.0 - key) <= 10.0`` holds down to key = -8.9e-16, not 0) the edge is many
+doubles away from the guess. Doubling strides and a bisection find it in at most about 120 evaluations.
 """
 
 from __future__ import annotations
@@ -51,8 +49,8 @@ _TESTS: dict[tuple[Order, bool], int] = {
 class FloatHalfLine:
     """Keys with ``program(key) ORDER threshold``, both in float64.
 
-    ``addend`` is what `ADD_PROBE` adds: an expression of the probe's key. ``threshold`` is a
-    number, a float expression of the probe's key or an exact integer one.
+    addend:    the expression of the probe's key that `ADD_PROBE` adds.
+    threshold: a number, or a float or exact integer expression of the probe's key.
     """
 
     domain: int
@@ -65,7 +63,7 @@ class FloatHalfLine:
     def edge(self, probe: np.ndarray) -> Edge:
         threshold = self.thresholds(probe)
         if not self.program:
-            return _stepped(threshold, self.order)
+            return _bare_edge(threshold, self.order)
         rising = sum(c < 0.0 for op, c in self.program if op in (MULTIPLY, DIVIDE)) % 2 == 0
         upper = rising == is_upper(self.order)
         addend = np.empty(0) if self.addend is None else self.addend.of(probe)
@@ -128,7 +126,7 @@ def _rounded_one(exact: int, up: bool) -> float:
     return nearest
 
 
-def _stepped(threshold: np.ndarray, order: Order) -> Edge:
+def _bare_edge(threshold: np.ndarray, order: Order) -> Edge:
     """Bounds of a bare float key: the threshold, or its neighbour when strict."""
     upper = is_upper(order)
     if not strict_shift(order):

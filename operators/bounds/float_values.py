@@ -1,8 +1,7 @@
 """Float64 arithmetic as written, on whole columns.
 
-A program is a list of (operation, constant). Four operations are enough: in float64 ``x - c`` is
-``x + (-c)``, ``-x`` is ``x * -1`` and ``c - x`` is ``(x - c) * -1``, bit for bit (up to the sign
-of zero, which no comparison sees).
+A program is a list of (operation, constant). Four operations are enough: in float64 ``x - c`` is ``x + (-c)``, ``-x``
+is ``x * -1`` and ``c - x`` is ``(x - c) * -1``, bit for bit (except for the sign of zero, which no comparison sees).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from operators.query.predicate import ConstantValue, Operation
 from operators.values.key_types import KeyType
 
 ADD, MULTIPLY, DIVIDE, ADD_PROBE = range(4)
-FLOATS, INTEGERS, UNSIGNED = range(3)  # what a key stands for
+FLOATS, INTEGERS, UNSIGNED = range(3)  # the domain of a key
 
 Program = tuple[tuple[int, float], ...]
 
@@ -25,7 +24,7 @@ _TOP_BIT = np.int64(-(2**63))
 
 
 def domain_of(kind: KeyType) -> int:
-    """What the keys of a column stand for."""
+    """The domain of a column's keys."""
     if kind.is_float:
         return FLOATS
     return UNSIGNED if kind.offset else INTEGERS

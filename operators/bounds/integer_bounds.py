@@ -1,7 +1,7 @@
 """Half-lines of integer keys, computed without overflow.
 
-NumPy's int64 serves the rows whose results provably fit (nearly always the whole batch: its
-minimum and maximum show it); the others take Python integers.
+Rows whose results provably fit use NumPy's int64; that is nearly always the whole batch, as its minimum and maximum
+show. The other rows use Python integers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class Edge:
-    """A closed bound per probe row; ``empty`` marks the rows that no key satisfies."""
+    """A closed bound per probe row; ``empty`` marks probe rows that no key satisfies."""
 
     upper: bool
     bound: np.ndarray
@@ -49,7 +49,7 @@ class IntegerValue:
         return fitting
 
     def wrapped(self, keys: np.ndarray) -> np.ndarray:
-        """Modulo 2**64: right where the result fits, whatever happened on the way."""
+        """Modulo 2**64: correct wherever the result fits, even if an intermediate value overflowed."""
         values = keys if self.factor == 1 else keys * _wrapped(self.factor)
         return values + _wrapped(self.constant) if self.constant else values
 
@@ -74,7 +74,7 @@ class IntegerHalfLine:
         fits = self.limit.fits(probe)
         if fits is None:
             return edge
-        # Rows at the ends of int64 are few, as a rule: redo those alone.
+        # Few rows are at the ends of int64: redo only those.
         rows = np.flatnonzero(~fits)
         redone = _divided(self.key_factor, self.limit.exact(probe[rows]), self.upper)
         bound, empty = edge.bound.copy(), np.zeros(len(probe), dtype=bool)

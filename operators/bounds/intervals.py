@@ -1,8 +1,8 @@
 """From a dimension and the types of its columns to intervals of keys.
 
-`bind` checks the types once and turns every comparison into half-lines, for probes from either
-side. `BoundDimension.intervals` evaluates them on a batch of probe keys: the closed interval, in
-the other side's key domain, of exactly those keys that satisfy all comparisons with each row.
+`bind` checks the types once and turns every comparison into half-lines, for probe rows of either side.
+`BoundDimension.intervals` evaluates them on a batch of probe keys. The result is one closed interval per row, in the
+other side's key domain, of exactly the keys that satisfy all comparisons with that row.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ HalfLine = IntegerHalfLine | RoundedHalfLine | FloatHalfLine
 
 @dataclass(frozen=True)
 class ExactDimension(BoundDimension):
-    """Keys that are as good as values; ``half_lines[side]`` serve probes from that side."""
+    """A dimension that keys alone decide; ``half_lines[side]`` are for probe rows of that side."""
 
     half_lines: tuple[tuple[HalfLine, ...], tuple[HalfLine, ...]]
 
     def intervals(self, probe_side: int, values: Keys) -> Interval:
         """As `BoundDimension.intervals`.
 
-        Cost: O(rows) in NumPy; comparisons with float arithmetic on the key search from a guess,
-        in a compiled loop; integers that could overflow take Python integers.
+        Cost: O(rows) in NumPy. Comparisons with float arithmetic on the key search from a guess in a compiled loop;
+        integers that could overflow use Python integers.
         """
         floats = self.key_type(1 - probe_side).is_float
         bottom, top = (-np.inf, np.inf) if floats else (INT64_MIN, INT64_MAX)
@@ -86,7 +86,7 @@ def _meet(edges: list[Edge], upper: bool, pick: Any) -> np.ndarray:
 
 
 def bind(dimension: Dimension, left_type: pa.DataType, right_type: pa.DataType) -> BoundDimension:
-    """Fix the types of a dimension's columns; refuse those that cannot be compared."""
+    """Bind a dimension to the types of its columns; raises PredicateError if they cannot be compared."""
     types = (key_type(dimension.left, left_type), key_type(dimension.right, right_type))
     for comparison in dimension.comparisons:
         check_types(comparison, types)

@@ -1,7 +1,7 @@
-"""Intervals of leads: keys of strings, binary and long decimals, which never miss a match.
+"""Intervals of leads, the keys of strings, binary and long decimals. They never miss a match.
 
-Values settle what leads find, so the intervals need not be tight: a strict comparison has the same as its closed one,
-and `!=` excludes nothing. Where two leads differ in strings, they differ as the strings do.
+Values settle the candidates, so the intervals need not be tight: a strict comparison has the interval of the closed
+one, and `!=` excludes nothing. Two leads of strings that differ are in the order of the strings.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from operators.values.families import TEXTS
 from operators.values.key_types import KeyType, plain_type
 
 _SLACK = 2.0**-48
-"""More than all that a double of 53 bits, two products and a sum can be off, relative to what is added."""
+"""Relative to the summands: more than the error of two products and a sum in doubles."""
 
 _LEAST_SLACK = 1e-200
-"""More than all that can be lost below the least double."""
+"""More than any loss to underflow."""
 
 
 @dataclass(frozen=True)
 class TextBounds(BoundDimension):
-    """Columns of strings or binary, compared as they are."""
+    """Columns of strings or binary, without arithmetic."""
 
     def intervals(self, probe_side: int, values: Keys) -> Interval:
         """As `BoundDimension.intervals`. Cost: O(rows)."""
@@ -55,7 +55,7 @@ class _LeadLine:
     shift: float
 
     def around(self, probe: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Doubles between which the right side lies, whatever the probe's lead leaves out."""
+        """Doubles that enclose the right side, whatever digits the probe's lead leaves out."""
         with np.errstate(all="ignore"):
             product = self.slope * probe
             slack = (np.abs(product) + abs(self.shift)) * _SLACK + _LEAST_SLACK
@@ -66,7 +66,7 @@ class _LeadLine:
 
 @dataclass(frozen=True)
 class DecimalBounds(BoundDimension):
-    """Decimals of which one side has more than 18 digits; ``lines[side]`` serve probes from that side."""
+    """Decimals with more than 18 digits on at least one side; ``lines[side]`` are for probe rows of that side."""
 
     lines: tuple[tuple[_LeadLine, ...], tuple[_LeadLine, ...]]
 
@@ -95,7 +95,7 @@ class DecimalBounds(BoundDimension):
 
 
 def bind_leads(dimension: Dimension, types: Types) -> BoundDimension:
-    """A dimension at least one of whose columns has leads for keys; its types have been checked."""
+    """Bind a dimension with leads on at least one side; its types have been checked."""
     if types[0].family in TEXTS:
         return TextBounds(dimension, *types)
     for kind, other in (types, types[::-1]):
@@ -130,7 +130,7 @@ def _double(exact: Fraction) -> float:
 
 
 def _whole(bounds: np.ndarray) -> np.ndarray:
-    """As int64, which ends where int64 ends: keys of 18 digits lie far within."""
+    """Clipped to int64; keys of 18 digits are far within."""
     return np.clip(bounds, -(2.0**62), 2.0**62).astype(np.int64)
 
 
@@ -148,6 +148,6 @@ def _integer_beside_long_decimal(dimension: Dimension, integer: KeyType, decimal
     scale = plain_type(decimal.arrow).scale
     target = f"pa.decimal128(38, {scale})" if scale <= 19 else f"pa.decimal256(76, {scale})"
     return PredicateError(
-        f"`{dimension}`: an integer has no index beside a decimal of more than 18 digits ({integer.column} is "
+        f"`{dimension}`: an integer cannot be indexed with a decimal of more than 18 digits ({integer.column} is "
         f'{integer.arrow}, {decimal.column} is {decimal.arrow}); cast it: table["{integer.column}"].cast({target})'
     )

@@ -1,9 +1,9 @@
-"""What a written comparison computes with: checked families, float64 or exact numbers.
+"""The arithmetic of a comparison: families are checked, and each side is float64 or exact.
 
-Where a decimal takes part in a comparison, all of it is exact, and a number that is written is the decimal that is
-written. Otherwise one rule decides, side by side of the comparison sign: a side that holds a float column, a float
-constant or a division is float64 throughout, operation by operation as written; any other side is exact, without
-overflow. The two sides are then compared by value, exactly. Dates and times are numbers of nanoseconds.
+If a decimal occurs in a comparison, the whole comparison is exact, and constants are the decimals as written. Otherwise
+each side is judged alone: a side with a float column, a float constant or a division is float64 throughout, operation
+by operation as written; any other side is exact and cannot overflow. The two sides are then compared by value, exactly.
+Dates and times are numbers of nanoseconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Types = tuple[KeyType, KeyType]
 
 
 def check_types(comparison: Comparison, types: Types) -> None:
-    """Refuse a comparison whose columns and constants do not measure the same kind of thing."""
+    """Raise PredicateError if the two sides of a comparison cannot be compared."""
     checker = _Checker(comparison, types)
     subject, other = checker.family(comparison.subject), checker.family(comparison.object)
     if not comparable(subject, other):
@@ -40,7 +40,7 @@ def check_types(comparison: Comparison, types: Types) -> None:
 
 
 def has_decimals(comparison: Comparison, types: Types) -> bool:
-    """Whether the numbers that are written are decimals."""
+    """Whether the comparison's constants are decimals."""
     if any(kind.family == "decimal" for kind in types):
         return True
     return any(isinstance(constant, Decimal) for constant in _constants(comparison))
@@ -80,7 +80,7 @@ def linear(term: Term, types: Types) -> tuple[Fraction, Fraction, Fraction]:
 
 
 def exact_value(constant: ConstantValue) -> Fraction:
-    """A constant as written: a length of time in nanoseconds, a float as the decimal that it prints as."""
+    """A constant exactly as written: a length of time in nanoseconds, a float as the decimal that it prints as."""
     if isinstance(constant, timedelta):
         return Fraction(constant // timedelta(microseconds=1) * 1000)
     return exact_number(constant)
@@ -108,7 +108,7 @@ def _operations(term: Term) -> Iterator[Operation]:
 
 
 class _Checker:
-    """Families through the operations of one comparison, with its text at hand for messages."""
+    """Follows families through the operations of one comparison."""
 
     def __init__(self, comparison: Comparison, types: Types) -> None:
         self.comparison = comparison
@@ -133,7 +133,7 @@ class _Checker:
     def after(self, family: Family, operation: Operation) -> Family:
         if operation.operator == "negate":
             if family not in (*NUMBERS, "duration"):
-                raise self.error(f"{article(family)} has no negative")
+                raise self.error(f"{article(family)} cannot be negated")
             return family
         constant = self.family(operation.constant)
         if operation.operator in ("*", "/"):

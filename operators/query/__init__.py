@@ -1,4 +1,5 @@
-"""query: what is asked. Column expressions, SQL text, windows, kinds and orderings, and the normal form of a condition.
+"""query: a join as its user describes it: expressions, windows, kinds, orderings, and the normal form of a condition.
 
-In: what a user writes. Out: descriptions, frozen and picklable. Imports the sides of protocol only.
+In: conditions, windows and options as the user wrote them. Out: frozen, picklable descriptions.
+Imports the sides of protocol, and the check of whole numbers from indexes.
 """

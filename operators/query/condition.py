@@ -1,18 +1,18 @@
-"""The normal form of a join condition: alternatives that are searched for by intervals, and what is checked besides.
+"""The normal form of a join condition: alternatives to search for by intervals, and the checks that remain.
 
-A condition becomes a `Condition`: a disjunction of `Predicate`s (`query.predicate`), none of which finds a pair
-that one before it has found. Each is a conjunction whose parts go where they are cheapest:
+A condition becomes a `Condition`: a disjunction of `Predicate`s (`query.predicate`). No predicate finds a pair that an
+earlier one has found. Each predicate is a conjunction, and each part of it goes where it is cheapest:
 
 - a comparison of a left with a right column, linear in each, becomes an interval of keys: a dimension;
 - a condition on one stream alone is evaluated once per row: a filter;
 - the rest is evaluated on the pairs that the dimensions find: the residual.
 
 NOT is pushed down to the comparisons, which is exact in three-valued logic. OR becomes alternatives, each with a search
-of its own, unless an equality or a band beside it finds few pairs already, or some alternative has nothing to search
-by, or there would be too many: then it is part of the residual.
+of its own. It stays in the residual instead if an equality or a band beside it already finds few pairs, if some
+alternative has nothing to search by, or if there would be more than `MOST_BRANCHES` alternatives.
 
     R.a = S.a AND (R.x < S.x OR R.y < S.y)      one search by a, and the OR on what it finds
-    R.x < S.x AND (R.a = S.a OR R.b = S.b)      two: x and a; x and b, without the pairs of which R.a = S.a is true
+    R.x < S.x AND (R.a = S.a OR R.b = S.b)      two: x and a; x and b, without pairs for which R.a = S.a is true
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from operators.query.predicate import (
 )
 
 MOST_BRANCHES = 8
-"""Alternatives that are searched for one by one."""
+"""At most this many alternatives are searched for one by one."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class Condition:
     written: Expression = field(compare=False)
 
     def columns(self, side: int) -> list[str]:
-        """The columns of a side that it needs, each once, in the order of the text."""
+        """The columns of a side that the condition mentions, each once, in the order of the text."""
         role = (self.left, self.right)[side]
         return list(dict.fromkeys(column.name for column in columns_in(self.written) if column.stream == role))
 
     def among(self, filters: tuple[Expression | None, Expression | None]) -> Condition:
-        """The same for the rows of each side that satisfy a condition of their own."""
+        """The same condition, restricted to rows of each side that satisfy a filter of their own."""
         branches = []
         for branch in self.branches:
             left, right = (
@@ -84,7 +84,7 @@ class Condition:
         return replace(self, branches=tuple(branches))
 
     def equal_columns(self, side: int) -> tuple[str, ...]:
-        """The columns of a side in the top-level equalities of two plain columns, as written: the key of its rows."""
+        """The key of a side's rows: its columns in the top-level equalities of two plain columns, as written."""
         roles, found = (self.left, self.right), []
         for part in conjuncts(self.written):
             match part:
@@ -131,12 +131,12 @@ def children(expression: Expression) -> Iterator[Expression]:
 
 
 def conjunction(parts: Sequence[Expression]) -> Expression:
-    """All of some conditions, of which there is one."""
+    """The conjunction of one or more conditions."""
     return reduce(And, parts)
 
 
 def sides_of(expression: Expression, roles: tuple[str, str]) -> set[int]:
-    """The sides whose columns it mentions."""
+    """The sides whose columns the expression mentions."""
     return {roles.index(column.stream) for column in columns_in(expression) if column.stream in roles}
 
 
@@ -146,13 +146,13 @@ def without_not(condition: Expression, roles: tuple[str, str]) -> Expression:
 
 
 def by_side(condition: Expression, roles: tuple[str, str]) -> tuple[Expression | None, Expression | None]:
-    """The conditions of a conjunction, each of one stream alone, for each side; None where there is none."""
+    """The parts of a conjunction by side, each about one stream only; None for a side without parts."""
     found: tuple[list[Expression], list[Expression]] = ([], [])
     for part in conjuncts(without_not(condition, roles)):
         sides = sides_of(part, roles)
         if len(sides) != 1:
             raise PredicateError(
-                f"where: `{part!r}` is not about one stream alone: write it in the condition of the join (on)"
+                f"where: `{part!r}` must use columns of one stream only: move it to the join condition (on)"
             )
         found[sides.pop()].append(part)
     left, right = (conjunction(each) if each else None for each in found)
@@ -167,7 +167,7 @@ class _Reader:
         self.comparisons = ComparisonReader(left, right)
 
     def without_not(self, condition: Expression, under_not: bool = False) -> Expression:
-        """The condition, checked, with NOT before nothing but what cannot be turned round."""
+        """The condition, checked, with NOT left only before conditions that have no opposite."""
         match condition:
             case Not(operand):
                 return self.without_not(operand, not under_not)
@@ -183,7 +183,7 @@ class _Reader:
                     return Or(Compare("<", operand, low), Compare(">", operand, high))
                 try:
                     self.comparisons.read(condition)
-                except NotAnIntervalError:  # of its two halves one may be
+                except NotAnIntervalError:  # one of its halves may still be an interval
                     return And(Compare(">=", operand, low), Compare("<=", operand, high))
                 return condition
             case Compare(operator, left, right):
@@ -224,14 +224,14 @@ class _Reader:
                 case Constant() | Negate() | Arithmetic() | Absolute():
                     self.check_values(*children(term))
                 case Alias():
-                    raise PredicateError(f"`{term!r}`: a name belongs in the select list, not in a condition")
+                    raise PredicateError(f"`{term!r}`: an alias belongs in the select list, not in a condition")
                 case _:
                     raise PredicateError(
                         f"`{term!r}` is a condition where a value is expected: join conditions with AND (&)"
                     )
 
     def expand(self, parts: list[Expression]) -> list[list[Expression]]:
-        """The alternatives of a conjunction, each a conjunction; an OR that is left in one is for the residual."""
+        """The alternatives of a conjunction, each a conjunction; an OR left inside one goes to the residual."""
         choices = [part for part in parts if isinstance(part, Or) and len(sides_of(part, self.roles)) == 2]
         if not choices or self.is_selective(parts):
             return [parts]
@@ -246,7 +246,7 @@ class _Reader:
         return [parts]
 
     def is_selective(self, parts: list[Expression]) -> bool:
-        """Whether an equality or a band between the streams is among them."""
+        """Whether one of the parts is an equality or a band between the streams."""
         comparisons: list[Comparison] = []
         for part in parts:
             with suppress(NotAnIntervalError):
@@ -254,7 +254,7 @@ class _Reader:
         return any(dimension.is_bounded for dimension in dimensions_of(comparisons))
 
     def is_searchable(self, part: Expression) -> bool:
-        """Whether it narrows a search: by an interval, by the rows of one side, or in each of its alternatives."""
+        """Whether the part narrows a search: by an interval, by filtering one side, or in each of its alternatives."""
         if isinstance(part, Or) and len(sides_of(part, self.roles)) == 2:
             return all(any(self.is_searchable(one) for one in conjuncts(each)) for each in _disjuncts(part))
         if len(sides_of(part, self.roles)) == 1:

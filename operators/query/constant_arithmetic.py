@@ -1,7 +1,7 @@
-"""Arithmetic on the constants of a condition: exact, and in float64 as Python computes it, whichever will be asked for.
+"""Arithmetic on the constants of a condition, both exact and in float64.
 
-Whether ``0.1 + 0.2`` is 0.3 or 0.30000000000000004 depends on the columns it meets: beside decimals the numbers are
-what is written, elsewhere they are doubles. So a result that is not whole carries both.
+Whether ``0.1 + 0.2`` is 0.3 or 0.30000000000000004 depends on the columns in the comparison: with decimals the numbers
+are taken as written, otherwise they are doubles. So a result that is not whole carries both values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMPUTE: dict[ArithmeticOperator, Callable[[Any, Any], Any]] = {
 
 
 class ComputedFloat(float):
-    """A float, and the exact number that stands for it beside decimals."""
+    """A float, and the exact number to use in comparisons with decimals."""
 
     exact: Fraction
 
@@ -38,7 +38,7 @@ class ComputedFloat(float):
 
 
 class ComputedDecimal(Decimal):
-    """A decimal, rounded for the eye, and the exact number that it stands for."""
+    """A decimal, rounded for display, and the exact number."""
 
     exact: Fraction
 
@@ -52,14 +52,14 @@ class ComputedDecimal(Decimal):
 
 
 def exact_number(value: Number) -> Fraction:
-    """The number that is written, floats as the decimal that they print as."""
+    """The number as written; a float is the decimal that it prints as."""
     if isinstance(value, ComputedFloat | ComputedDecimal):
         return value.exact
     return Fraction(Decimal(repr(value)) if isinstance(value, float) else value)
 
 
 def computed(sign: ArithmeticOperator, left: Any, right: Any) -> Any:
-    """``left SIGN right`` of numbers or lengths of time; errors are Python's own."""
+    """``left SIGN right`` for numbers or lengths of time; raises Python's own errors."""
     if isinstance(left, timedelta) or isinstance(right, timedelta):
         return _COMPUTE[sign](left, right)
     if isinstance(left, Decimal) or isinstance(right, Decimal):
@@ -71,14 +71,14 @@ def computed(sign: ArithmeticOperator, left: Any, right: Any) -> Any:
 
 
 def negative(value: Any) -> Any:
-    """``-value`` of a number or a length of time; Python would round a long decimal."""
+    """``-value`` for a number or a length of time, exact even for long decimals, which Python would round."""
     if isinstance(value, Decimal):
         return ComputedDecimal(-exact_number(value))
     return ComputedFloat(-value, -value.exact) if isinstance(value, ComputedFloat) else -value
 
 
 def float_constant(term: Expression) -> float:
-    """Numbers that are written, computed as Python does, integers exactly, and then as a float."""
+    """The value of a constant term as a float; integer arithmetic is exact before the conversion."""
     try:
         value = _python_number(term)
         return float(value)

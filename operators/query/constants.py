@@ -1,4 +1,4 @@
-"""Values written in a condition: which there are, how Python's and NumPy's become one, how each is printed."""
+"""Constants of a condition: their types, the conversion from Python, NumPy and Arrow values, and their SQL text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_00
 
 
 class WrittenFloat(float):
-    """A float that was written with more digits than a float holds; beside decimals all of them count.
+    """A float written with more digits than a float holds. In a comparison with decimals, all of them count.
 
-    It prints as written, so ``Decimal(repr(value))`` is the number written for every float constant.
+    It prints as written, so ``Decimal(repr(value))`` is the written number for every float constant.
     """
 
     written: str
@@ -46,7 +46,7 @@ class WrittenFloat(float):
 
 
 def written_number(text: str) -> int | float:
-    """The number that SQL text such as ``3``, ``0.5`` or ``1e-3`` stands for."""
+    """The number that SQL text such as ``3``, ``0.5`` or ``1e-3`` means."""
     if text.isdigit():
         return int(text)
     number = float(text)
@@ -56,7 +56,7 @@ def written_number(text: str) -> int | float:
 
 
 def constant_value(value: object) -> ConstantValue:
-    """``value`` as one of the types that a constant may have; a PredicateError if it cannot be one exactly."""
+    """``value`` as one of the constant types; raises PredicateError if the conversion is not exact."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
     if isinstance(value, np.datetime64 | np.timedelta64):
@@ -72,10 +72,10 @@ def constant_value(value: object) -> ConstantValue:
     if isinstance(value, Decimal):
         if value.is_finite():
             return value
-        raise PredicateError(f"{value} cannot stand in a join condition: write a finite number")
+        raise PredicateError(f"{value} cannot be used in a join condition: write a finite number")
     if value is None:
         raise PredicateError(
-            "None cannot stand in a join condition: a comparison with NULL is never true; "
+            "None cannot be used in a join condition: a comparison with NULL is never true; "
             "write column.is_null() or column.is_not_null()"
         )
     number: Any = value
@@ -86,9 +86,9 @@ def constant_value(value: object) -> ConstantValue:
     if isinstance(number, float | np.floating):
         if math.isfinite(number):
             return number if isinstance(number, WrittenFloat) else float(number)
-        raise PredicateError(f"{number} cannot stand in a join condition: write a finite number")
+        raise PredicateError(f"{number} cannot be used in a join condition: write a finite number")
     raise PredicateError(
-        f"{value!r} ({type(value).__name__}) cannot stand in a join condition: write a number, a Decimal, a string, "
+        f"{value!r} ({type(value).__name__}) cannot be used in a join condition: write a number, a Decimal, a string, "
         "bytes, a bool, or a date, time, datetime or timedelta"
     )
 
@@ -116,16 +116,16 @@ def written_constant(value: ConstantValue) -> str:
 
 
 def identifier(name: str) -> str:
-    """``name`` as SQL text, quoted where it has to be."""
+    """``name`` as SQL text, quoted if necessary."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + name.replace('"', '""') + '"'
 
 
 def _plain_time(value: date | time | timedelta) -> ConstantValue:
-    """The standard library's type for pandas' finer ones, where nothing is lost."""
+    """A pandas time as the standard library's type; refuses to lose digits."""
     if getattr(value, "nanoseconds", 0) or getattr(value, "nanosecond", 0):
         raise PredicateError(f"{value!r} is finer than a microsecond, which is not supported")
     if value != value:  # pandas.NaT is a datetime that equals nothing
-        raise PredicateError(f"{value!r} cannot stand in a join condition: write column.is_null()")
+        raise PredicateError(f"{value!r} cannot be used in a join condition: write column.is_null()")
     if isinstance(value, timedelta):
         return timedelta(value.days, value.seconds, value.microseconds)
     if isinstance(value, datetime):
@@ -138,7 +138,7 @@ def _plain_time(value: date | time | timedelta) -> ConstantValue:
 
 def _from_numpy(value: np.datetime64 | np.timedelta64) -> object:
     if np.isnat(value):
-        raise PredicateError(f"{value!r} cannot stand in a join condition: write column.is_null()")
+        raise PredicateError(f"{value!r} cannot be used in a join condition: write column.is_null()")
     unit = "D" if np.datetime_data(value.dtype)[0] == "D" and isinstance(value, np.datetime64) else "us"
     kind = "datetime64" if isinstance(value, np.datetime64) else "timedelta64"
     try:

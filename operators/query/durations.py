@@ -1,4 +1,4 @@
-"""Lengths of time as users write them: a number in the event time's own unit, a timedelta, or text such as "10 min"."""
+"""Durations as users write them: a number in the event time's unit, a timedelta, or text such as "10 min"."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 from operators.query.errors import DurationError
 
 Duration = int | float | timedelta | str
-"""Numbers are in the event-time column's own unit; the others need a column of timestamps, dates, times or durations.
+"""A number is in the event-time column's own unit; the other forms need a column of timestamps, dates or times.
 
-Text is read by `parse_duration`."""
+`parse_duration` reads text."""
 
 FORMS = '"250 ms", "5 s", "10 min", "1.5 h", "2 days", "1 h 30 min"'
-"""What to write, for messages."""
+"""Examples for error messages."""
 
 # From the longest to the shortest, in microseconds.
 _UNITS = {
@@ -46,8 +46,8 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 def parse_duration(text: str) -> timedelta:
     """Read a length of time: numbers with units, the longest unit first, each unit once; a minus sign negates it all.
 
-    Units: us, ms, s, min, h, d, w, or their names, in any case. The result is exact: what is no whole number of
-    microseconds is refused, never rounded. Raises `DurationError`, which shows what to write.
+    Units: us, ms, s, min, h, d, w, or their names, in any case. The result is exact: a duration that is not a whole
+    number of microseconds is refused, never rounded. Raises `DurationError`, which shows valid forms.
     """
     stripped = text.strip()
     negative = stripped.startswith("-")
@@ -66,15 +66,15 @@ def parse_duration(text: str) -> timedelta:
         total += Fraction(number) * length
         at, shortest = part.end(), length
     if total.denominator != 1:
-        raise DurationError(f"{text!r} is no whole number of microseconds: round it yourself")
+        raise DurationError(f"{text!r} is not a whole number of microseconds: round it")
     try:
         return timedelta(microseconds=-int(total) if negative else int(total))
     except OverflowError:
-        raise DurationError(f"{text!r} is longer than the {timedelta.max.days:,} days that can be held") from None
+        raise DurationError(f"{text!r} is longer than the {timedelta.max.days:,} days that fit") from None
 
 
 def checked_duration(value: Duration) -> int | float | timedelta:
-    """The duration with text read; what is no duration, or no finite number, raises `DurationError`."""
+    """The duration, with text parsed; raises `DurationError` for anything else, and for infinite numbers."""
     if isinstance(value, str):
         return parse_duration(value)
     if isinstance(value, timedelta):
@@ -89,7 +89,7 @@ def checked_duration(value: Duration) -> int | float | timedelta:
 def in_unit(value: Duration, kind: pa.DataType | None) -> Fraction:
     """The duration as an exact number in the unit of an event-time column; None means row numbers.
 
-    A number is in that unit already. Raises `DurationError` where text or a timedelta meets a column that has no unit.
+    A number is in that unit already. Raises `DurationError` for text or a timedelta if the column has no unit of time.
     """
     length = checked_duration(value)
     if not isinstance(length, timedelta):
@@ -109,7 +109,7 @@ def in_unit(value: Duration, kind: pa.DataType | None) -> Fraction:
 
 
 def written(value: Duration) -> str:
-    """The duration as a reader expects it: text as it was given, a timedelta in units, a number as it is."""
+    """The duration for display: text as given, a timedelta in units, a number as it is."""
     if isinstance(value, str):
         return value.strip()
     if not isinstance(value, timedelta):

@@ -1,32 +1,32 @@
-"""The errors a join's condition, window or query text can raise, before any row is read."""
+"""Errors in a join's condition, window or query text, raised before any row is read."""
 
 from __future__ import annotations
 
 
 class PredicateError(ValueError):
-    """A join condition that cannot be run; the message names the piece and says what to write."""
+    """A join condition that cannot run; the message quotes the faulty part and says what to write."""
 
 
 class WindowError(ValueError):
-    """A window that makes no sense, or does not fit the event time it is used with."""
+    """A window that is invalid, or does not fit the type of the event time."""
 
 
 class DurationError(WindowError):
-    """A length of time that cannot be read, or that does not fit the event time it is used with."""
+    """A duration that cannot be parsed, or does not fit the type of the event time."""
 
 
 class UnboundedStateWarning(UserWarning):
-    """A join remembers rows for ever; the message says what that costs."""
+    """A join keeps rows for ever; the message says how much memory that takes."""
 
 
 class JoinError(ValueError):
-    """A join that is described wrongly: its streams, columns or settings."""
+    """An error in the description of a join: its streams, columns or settings."""
 
 
 class QueryError(PredicateError):
-    """A SQL text that cannot be read; ``line`` and ``column`` (from 1) say where, if known.
+    """SQL text that cannot be parsed; ``line`` and ``column`` (from 1) give the place, if known.
 
-    The message ends with the offending line of the text and a caret below the place.
+    The message ends with the offending line and a caret below the place.
     """
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:

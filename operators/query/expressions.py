@@ -1,14 +1,11 @@
-"""Column expressions: how a join condition is written in Python.
+"""Column expressions: join conditions written in Python.
 
-``R = stream("R"); S = stream("S")`` give columns as ``R.power`` or ``R["power"]``; arithmetic,
-comparisons, ``abs``, ``.between``, ``.isin``, ``.is_null``, ``&``, ``|`` and ``~`` build a tree
-that prints like the query it stands for; `query.functions` adds conditions of the user's own.
-Nothing is checked here beyond the kind of a literal: `query.predicate` and
-`values.evaluation` decide which trees a join can run, so Python and SQL texts meet the same
-rules and the same messages.
+After ``R = stream("R")``, its columns are ``R.power`` or ``R["power"]``. Arithmetic, comparisons, ``abs``,
+``.between``, ``.isin``, ``.is_null``, ``&``, ``|`` and ``~`` build a tree that prints as the SQL it means.
+`query.functions` adds the user's own conditions. Only the kind of a literal is checked here: `query.predicate` and
+`values.evaluation` decide which trees a join can run, so Python and SQL get the same rules and the same messages.
 
-``==`` builds a condition, so two expressions are compared by their ``repr``; expressions hash by
-identity.
+``==`` builds a condition, so compare two expressions by their ``repr``. Expressions hash by identity.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ _ALIAS, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _ATOM = range(8)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Expression:
-    """Any node of a condition; carries the operators, so every node can be built upon."""
+    """Any node of a condition. It defines the operators, so larger expressions can be built from every node."""
 
     __array_ufunc__: ClassVar[None] = None  # so that NumPy scalars on the left defer to us
     binding: ClassVar[int] = _ATOM
@@ -108,7 +105,7 @@ class Expression:
         return Not(IsNull(self))
 
     def alias(self, name: str) -> Alias:
-        """``self AS name``: what the results call it; in a select list only."""
+        """``self AS name``: its name in the results; only valid in a select list."""
         if not isinstance(name, str) or not name:
             raise TypeError(f"an alias is a non-empty string, not {name!r}")
         return Alias(self, name)
@@ -154,7 +151,7 @@ class Column(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expression):
-    """A value written in the condition; see `query.constants` for what may be one."""
+    """A value written in the condition; `query.constants` lists the types."""
 
     value: ConstantValue
 
@@ -207,7 +204,7 @@ class Absolute(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Compare(Expression):
-    """``x < y`` and its kin: a condition."""
+    """``x < y``, or another of the six comparisons."""
 
     operator: ComparisonOperator
     left: Expression
@@ -270,7 +267,7 @@ class In(Or):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Not(Expression):
-    """The condition does not hold; what is unknown stays unknown."""
+    """The opposite of a condition; unknown stays unknown."""
 
     operand: Expression
 
@@ -323,12 +320,12 @@ class Alias(Expression):
 class Stream:
     """A stream (or a role of one) whose attributes and items are its columns."""
 
-    # Named so that no likely column hides behind it.
+    # An unlikely name for a column: this attribute would hide it.
     _stream_name: str
 
     def __getattr__(self, column: str) -> Column:
         if column.startswith("_"):  # protocols of pickle, copy and notebooks look such names up
-            raise AttributeError(f"{column!r}: a column named so is written stream[{column!r}]")
+            raise AttributeError(f"{column!r}: write such a column as stream[{column!r}]")
         return Column(self._stream_name, column)
 
     def __getitem__(self, column: str) -> Column:
@@ -358,7 +355,7 @@ def col(name: str) -> Column:
 
 
 def as_expression(value: object) -> Expression:
-    """``value`` itself if it is an expression, else the constant it stands for."""
+    """``value`` itself if it is an expression, else a constant."""
     return value if isinstance(value, Expression) else Constant(constant_value(value))
 
 

@@ -1,4 +1,4 @@
-"""Conditions that the user computes: a Python function over Arrow arrays, written like a function of SQL."""
+"""User-defined conditions: Python functions over Arrow arrays, called like SQL functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.query.expressions import Call, Expression, as_expression
 
 
 class Function:
-    """A vectorised condition; called with columns it stands in a condition, called with anything else it is itself."""
+    """A vectorised condition. Called with column expressions it returns a condition, otherwise it computes."""
 
     def __init__(self, compute: Callable[..., Any], name: str) -> None:
         self.compute = compute
@@ -30,11 +30,11 @@ class Function:
         return self.compute(*arguments)
 
     def call(self, arguments: tuple[Expression, ...]) -> Call:
-        """The condition that the function stands for with these arguments, whose number is checked."""
+        """The function applied to these arguments, as a condition; checks their number."""
         call = Call(self, arguments, self.name)
         try:
             parameters = signature(self.compute)
-        except ValueError:  # some functions of C do not tell what they take
+        except ValueError:  # some C functions have no signature
             return call
         try:
             parameters.bind(*arguments)
@@ -46,7 +46,7 @@ class Function:
         return f"function({identifier(self.name)})"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # As a decorator it takes the place of the function that it holds, which pickle then cannot find by its name.
+        # Used as a decorator it replaces the function that it wraps, so pickle cannot find that function by its name.
         try:
             found: Any = reduce(getattr, self.__qualname__.split("."), sys.modules[self.__module__])
         except (AttributeError, KeyError):
@@ -55,14 +55,14 @@ class Function:
 
 
 def function(compute: Callable[..., Any], name: str | None = None) -> Function:
-    """Make a condition of a Python function; also a decorator.
+    """Make a condition from a Python function; also usable as a decorator.
 
-    With ``near = function(f)``, the call ``near(R.x, S.x)`` stands in a condition.
+    With ``near = function(f)``, ``near(R.x, S.x)`` is a condition.
 
     compute: takes one Arrow array per argument, all of one length, and returns one boolean per row, as an Arrow or
              NumPy array; null is unknown. It must depend on its arguments alone, and is called with candidate pairs
              in batches of any size.
-    name:    how it is shown and, in SQL text, called; the function's own name by default.
+    name:    its name in SQL text and in plans; the function's own name by default.
     """
     if not callable(compute):
         raise PredicateError(f"function() takes a Python function over Arrow arrays, not {compute!r}")

@@ -1,9 +1,9 @@
-"""Interval joins: windows that follow from a condition that bounds the difference of the event times.
+"""Interval joins: a condition that bounds the difference of the event times determines the windows.
 
     R.ts BETWEEN S.ts - INTERVAL '5' MINUTE AND S.ts + INTERVAL '1' MINUTE
 
-An R row may then come up to five minutes before its S row, and an S row up to one minute before its R row: those are
-the windows. The condition stays, so a bound that was written with < keeps its meaning.
+Here an R row may come up to five minutes before its S row, and an S row up to one minute before its R row. Those are
+the windows. The condition is still evaluated, so a bound written with < keeps its meaning.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Amount = Fraction | timedelta
 
 @dataclass(frozen=True)
 class _Difference:
-    """``left * left.ts + right * right.ts + shift``; a shift of zero goes with numbers and with lengths of time."""
+    """``left * left.ts + right * right.ts + shift``; a zero shift is both a number and a length of time."""
 
     left: int
     right: int
@@ -48,13 +48,13 @@ class _Difference:
 
 
 class _UnrelatedError(Exception):
-    """The comparison is about something else than the difference of the event times."""
+    """The comparison does not bound the difference of the event times."""
 
 
 def interval_windows(
     condition: Expression, left: tuple[str, str], right: tuple[str, str]
 ) -> tuple[TimeWindow, TimeWindow] | None:
-    """The windows of the left and the right side that ``condition`` implies; None if it leaves one of them open.
+    """The windows of the left and the right side that ``condition`` implies; None if it does not bound both.
 
     left, right: the role and the event-time column of each side.
     """
@@ -97,7 +97,7 @@ def _comparisons(condition: Expression) -> Iterator[Compare]:
 
 
 def _bounds(comparison: Compare, left: tuple[str, str], right: tuple[str, str]) -> tuple[Amount | None, Amount | None]:
-    """The least and the greatest left.ts - right.ts that the comparison admits, where it bounds them."""
+    """The least and the greatest left.ts - right.ts that the comparison admits; None where it sets no bound."""
     operator, subject, other = comparison.operator, comparison.left, comparison.right
     if isinstance(other, Absolute):
         operator, subject, other = mirrored(operator), other, subject

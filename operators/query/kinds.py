@@ -1,4 +1,4 @@
-"""Kinds of joins: what comes out besides, or instead of, the pairs (docs/semantics.md, Kinds)."""
+"""Kinds of joins: which rows they emit besides, or instead of, the pairs (docs/semantics.md, Kinds)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operators.query.errors import JoinError
 
 
 class Kind(StrEnum):
-    """A kind of join; equal to its name, which is how users write it."""
+    """A kind of join. It equals its name, which is what users write."""
 
     INNER = "inner"  # every pair
     LEFT = "left"  # every pair, and every unmatched row of the left, with nulls for the right
@@ -20,22 +20,22 @@ class Kind(StrEnum):
 
     @property
     def unmatched(self) -> tuple[bool, bool]:
-        """Whether unmatched rows of the left, of the right side come out."""
+        """Whether the join emits unmatched rows of the left side, and of the right side."""
         return self in (Kind.LEFT, Kind.FULL, Kind.ANTI), self in (Kind.RIGHT, Kind.FULL)
 
     @property
     def remembered(self) -> tuple[bool, bool]:
-        """Whether it matters if a row of the left, of the right side has had a pair before."""
+        """Whether the join must remember which rows have had a pair: for the left side, and for the right side."""
         return self.unmatched[0] or self is Kind.SEMI, self.unmatched[1]
 
     @property
     def shows_right(self) -> bool:
-        """Whether results have columns of the right side."""
+        """Whether results include columns of the right side."""
         return self not in (Kind.SEMI, Kind.ANTI)
 
 
 def kind_of(value: object) -> Kind:
-    """Check what a user gave."""
+    """The kind with this name; raises JoinError if there is none."""
     for kind in Kind:
         if value == kind:
             return kind

@@ -1,6 +1,6 @@
-"""How far results are ordered: a choice of the user, from "strict" to "none". The multiset never changes.
+"""How strictly results are ordered, as the user chooses: from "strict" to "none". The multiset never changes.
 
-A result belongs to its later row. Let `seq` be the later row's number in the total order (design, section 3).
+A result belongs to its later row. Let `seq` be the later row's number in the total order (docs/semantics.md).
 
 - "strict":  by `seq`, then by the earlier row's (in a self-join, of the two directions of a pair the one with the later
              row on the left first). SplitJoin's strict inner order.
@@ -9,10 +9,10 @@ A result belongs to its later row. Let `seq` be the later row's number in the to
              group in any order. The paper's punctuation after every k tuples. EveryK(1) promises what "outer" does.
 - "none":    any order; the paper's punctuation switched off.
 
-The weaker the promise, the less an element that is ahead waits for one that is behind. Paper: "SplitJoin: A Scalable,
-Low-latency Stream Join Architecture with Adjustable Ordering Precision", section 5.1. There a core lowers the precision
-by punctuating less often; here punctuation stays as it is, since it also bounds memory and says how far a reader has
-got, and whoever merges waits for less of it.
+The weaker the promise, the less a fast element waits for a slow one. Paper: "SplitJoin: A Scalable, Low-latency
+Stream Join Architecture with Adjustable Ordering Precision", section 5.1. There a core lowers the precision by
+punctuating less often. Here the punctuation stays, since it also bounds memory and marks a reader's progress; instead,
+the merging task waits for less of it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Ordering: TypeAlias = Literal["strict", "outer", "none"] | EveryK
 
 
 def ordering_of(value: Ordering | int) -> Ordering:
-    """Check what a user gave; a whole number k means EveryK(k)."""
+    """Check an ordering given by a user; a whole number k means EveryK(k)."""
     if isinstance(value, EveryK):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -56,15 +56,15 @@ def ordering_of(value: Ordering | int) -> Ordering:
 
 
 def is_aligned(ordering: Ordering) -> bool:
-    """Whether nothing may be sent before every element has answered."""
+    """Whether a result may only be emitted once every element has answered."""
     return ordering in ("strict", "outer")
 
 
 def open_until(ordering: Ordering, complete: int) -> int:
-    """The last sequence number whose results may be sent as they are found, when all up to `complete` have been sent.
+    """The last sequence number whose results may be emitted as they are found, once all up to `complete` are emitted.
 
-    Let complete be 6. Strict and outer: 6, so all elements must have answered row 7 before a result of it is sent.
-    EveryK(5): 9, for row 7 is of the group 5 to 9. None: there is no last one.
+    Let complete be 6. Strict and outer: 6, so all elements must answer row 7 before any of its results is emitted.
+    EveryK(5): 9, because row 7 is in the group 5 to 9. None: no limit.
     """
     if isinstance(ordering, EveryK):
         return ((complete + 1) // ordering.k + 1) * ordering.k - 1

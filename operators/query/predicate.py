@@ -1,11 +1,11 @@
-"""One alternative of a join condition: what flows from an expression tree to `values.bounds`.
+"""One alternative of a join condition, ready for the bounds room.
 
-A `Predicate` is a conjunction. Its `Dimension`s pair one left column with one right column; for a row of either side a
-dimension stands for one interval of the other side's keys. That works because every comparison admitted to one is
-monotone in each column: a column occurs once, passes through additions and multiplications by constants, each of which
-rounds monotonically, and so the keys that satisfy a comparison with a given row are a half-line. What would break this
-(products of columns, two columns of one stream, functions) is a `NotAnIntervalError`: `query.condition` puts it
-among the conditions that are evaluated on the pairs that the dimensions find.
+A `Predicate` is a conjunction. Each of its `Dimension`s pairs one left column with one right column, and gives a row of
+either side one interval of the other side's keys. This works because every comparison in a dimension is monotone in
+each column: the column occurs once and passes through additions and multiplications by constants, which round
+monotonically. So the keys that satisfy a comparison with a given row form a half-line. Comparisons that would break
+this (products of columns, two columns of one stream, functions) raise `NotAnIntervalError`; `query.condition` then
+leaves them to be evaluated on the pairs that the dimensions find.
 
 The order of the written operations is kept, since float arithmetic is "as written":
 ``(R.a + 0.1) + 0.2`` is not ``R.a + 0.3``.
@@ -39,7 +39,7 @@ ConstantValue = int | float | timedelta | Decimal
 
 
 class NotAnIntervalError(PredicateError):
-    """A comparison that is right, but whose matches are no interval of one column."""
+    """A valid comparison whose matches are not an interval of one column."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Combined:
 class Comparison:
     """``chain of the left column OP chain of the right column``, or ``combined OP constant``.
 
-    expression: what it was read from, to be evaluated where keys alone do not decide.
+    expression: the expression it was read from, to be evaluated where keys alone do not decide.
     """
 
     operator: ComparisonOperator
@@ -88,12 +88,12 @@ class Comparison:
 
 
 Made = Choice["", "constant", "ordinal"]
-"""What a dimension's keys are: of columns (""), the same for all rows, or a row's number among those of its key."""
+"""How a dimension's keys are made: from columns (""), one constant, or a row's number among the rows of its key."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """All comparisons between one left and one right column (or a single ``!=``: negated), or one that is made."""
+    """All comparisons between one left and one right column, or a single ``!=`` (negated), or keys that are `made`."""
 
     left: str
     right: str
@@ -106,18 +106,18 @@ class Dimension:
 
     @property
     def expressions(self) -> list[Expression]:
-        """What its comparisons were read from, each once."""
+        """The expressions its comparisons were read from, each once."""
         read = {id(one.expression): one.expression for one in self.comparisons}
         return [expression for expression in read.values() if expression is not None]
 
     @property
     def is_point(self) -> bool:
-        """Whether it asks for one value of the other side's key."""
+        """Whether each row asks for a single value of the other side's key."""
         return self.made != "ordinal" and all(one.operator == "=" for one in self.comparisons)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it bounds the other side's key from both sides: an equality or a band."""
+        """Whether the other side's key is bounded from below and above: an equality or a band."""
         bounds = {bound for one in self.comparisons if one.operator != "!=" for bound in bounds_of(one.operator)}
         return not self.made and any(map(is_upper, bounds)) and any(map(is_lower, bounds))
 
@@ -135,10 +135,10 @@ LAST_OF_EACH_KEY = Dimension("", "", (), made="ordinal")
 class Predicate:
     """A conjunction between the roles ``left`` and ``right``.
 
-    dimensions: what elements look for; there is at least one.
-    filters:    for each side what its rows must satisfy alone, or None.
-    residual:   what a pair must satisfy besides, or None.
-    excluded:   conditions of alternatives that have found a pair already if they are true of it.
+    dimensions: the intervals that elements search by; at least one.
+    filters:    for each side the condition on its rows alone, or None.
+    residual:   the condition to evaluate on each pair found, or None.
+    excluded:   conditions of earlier alternatives; a pair for which one is true has been found already.
     """
 
     left: str
@@ -155,7 +155,7 @@ class Predicate:
 
 
 def dimensions_of(comparisons: list[Comparison]) -> tuple[Dimension, ...]:
-    """Comparisons of the same two columns together, each ``!=`` for itself."""
+    """One dimension per pair of columns; each ``!=`` gets its own."""
     grouped: dict[object, list[Comparison]] = {}
     for number, comparison in enumerate(comparisons):
         alone = number if comparison.operator == "!=" else None
@@ -174,21 +174,21 @@ def _columns(comparison: Comparison) -> tuple[str, str]:
 
 
 class ComparisonReader:
-    """Reads comparisons, with the two role names at hand for sides and messages."""
+    """Reads comparisons between two roles."""
 
     def __init__(self, left: str, right: str) -> None:
         self.roles = (left, right)
         self.example = f"a comparison such as {left}.a < {right}.b"
 
     def read(self, part: Expression) -> list[Comparison]:
-        """The half-lines of a comparison; raises `NotAnIntervalError` where it has none."""
+        """The half-lines of a comparison; raises `NotAnIntervalError` if it has none."""
         match part:
             case Compare(operator, left, right):
                 found = self.compare(operator, left, right, repr(part))
             case Between(operand, low, high):
                 found = self.compare(">=", operand, low, repr(part)) + self.compare("<=", operand, high, repr(part))
             case _:
-                raise NotAnIntervalError(f"`{part!r}` is no comparison")
+                raise NotAnIntervalError(f"`{part!r}` is not a comparison")
         return [replace(one, expression=part) for one in found]
 
     def compare(
@@ -223,7 +223,8 @@ class ComparisonReader:
             raise NotAnIntervalError(f"`{written}`: its matches lie in two separate ranges")
         subject, bound = self.linear(left.operand), self.linear(right)
         if not isinstance(subject, Combined) or isinstance(bound, (Chain, Combined)):
-            raise NotAnIntervalError(f"`{written}` is no band: write abs({self.roles[0]}.a - {self.roles[1]}.b) <= c")
+            left_role, right_role = self.roles
+            raise NotAnIntervalError(f"`{written}` is not a band: write abs({left_role}.a - {right_role}.b) <= c")
         return [
             Comparison(operator, subject, bound, written),
             Comparison(mirrored(operator), subject, negative(bound), written),
@@ -233,7 +234,7 @@ class ComparisonReader:
         match term:
             case Constant(value):
                 if not isinstance(value, (int, float, timedelta, Decimal)):
-                    raise NotAnIntervalError(f"`{term!r}` is no number")
+                    raise NotAnIntervalError(f"`{term!r}` is not a number")
                 return value
             case Column(stream, name):
                 return Chain(self.side(term, stream), name)
@@ -289,7 +290,7 @@ class ComparisonReader:
             raise PredicateError(f"`{term!r}`: {reason}; write a factor other than 0")
 
     def side(self, column: Column, stream: str | None) -> int:
-        """Which side a column is of; a stream that is none of the two is an error."""
+        """The side of a column; raises PredicateError if its stream is neither side."""
         left, right = self.roles
         if stream is None:
             raise PredicateError(

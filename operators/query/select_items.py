@@ -1,4 +1,4 @@
-"""The items of a select list: columns of either side, values computed from them, the number of matches."""
+"""The items of a select list: columns of either side, computed values, and the number of matches."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from operators.query.expressions import Expression
 
 MATCHES = "matches"
-"""What results call the number of matches unless the query gives another name."""
+"""The default name of the number of matches in results."""
 
 
 @dataclass(frozen=True)
 class SelectItem:
     """A column of one role, ``*`` for all of them.
 
-    ``alternative`` is the whole dotted name when a qualifier was dropped that is no role: the
-    stream may have a column named so. ``name`` is what ``AS`` calls the column in the result.
+    alternative: the whole dotted name, if its first part is not a role: the stream may have a column of that name.
+    name:        the column's name in the result, given by ``AS``.
     """
 
     role: str
@@ -26,7 +26,7 @@ class SelectItem:
 
 @dataclass(frozen=True, eq=False)
 class ComputedItem:
-    """A value computed from columns of either role, and what the results call it."""
+    """A value computed from columns of either role, and its name in the result."""
 
     expression: Expression
     name: str
@@ -34,7 +34,7 @@ class ComputedItem:
 
 @dataclass(frozen=True)
 class CountItem:
-    """The number of matches of a row, and what the results call it."""
+    """The number of matches of a row, and its name in the result."""
 
     name: str = MATCHES
 

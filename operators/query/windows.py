@@ -1,6 +1,6 @@
-"""Windows: which rows of a side a newly arrived row of the other side may meet.
+"""Windows: which rows of a side are live for an arriving row of the other side.
 
-These are descriptions, with the formulas of docs/semantics.md; `routing.liveness` computes them. In all of them n is
+These are descriptions, with the formulas of docs/semantics.md; `routing.liveness` computes them. In the formulas, n is
 the number of rows of the side before the arriving row.
 """
 
@@ -22,8 +22,8 @@ class CountWindow:
 
     Positions from max(0, ceil((n - size) / slide) * slide) on are live.
 
-    per_key: count the rows of each key by themselves: the last `size` rows with the arriving row's key, whatever came
-             in between. The key is what the condition's equalities between plain columns compare.
+    per_key: count the rows of each key separately: the last `size` rows with the arriving row's key are live. The key
+             is the columns in the condition's equalities between plain columns.
     """
 
     size: int
@@ -45,7 +45,7 @@ class CountWindow:
 
     @property
     def rows(self) -> int | None:
-        """How many rows are live at most, where that is known."""
+        """The greatest number of live rows, if known."""
         return None if self.per_key else self.size
 
     def __repr__(self) -> str:
@@ -86,8 +86,8 @@ class TimeWindow:
         """The windows of an interval join, ``left.ts BETWEEN right.ts - before AND right.ts + after``, ends included.
 
         A left row meets right rows that came up to `after` earlier; a right row meets left rows that came up to
-        `before` earlier. The windows alone say all of the interval unless a bound is negative: it stands for a window
-        of 0 on its side, and the condition must hold the interval as well.
+        `before` earlier. The windows alone express the whole interval, unless a bound is negative: it becomes a window
+        of 0 on its side, and the condition must state the interval as well.
         """
         windows = []
         bounds = []
@@ -111,7 +111,7 @@ class TimeWindow:
 
     @property
     def rows(self) -> int | None:
-        """How many rows are live at most, where that is known."""
+        """The greatest number of live rows, if known."""
         return None
 
     def in_unit_of(self, kind: pa.DataType | None) -> tuple[int | float, int | float | None]:
@@ -141,11 +141,11 @@ class TimeWindow:
 
 @dataclass(frozen=True)
 class UnboundedWindow:
-    """All rows of a stream that came before, for ever: none expires, and memory grows with every row."""
+    """All earlier rows of a stream: none expires, and memory grows with every row."""
 
     @property
     def rows(self) -> int | None:
-        """How many rows are live at most, where that is known."""
+        """The greatest number of live rows, if known."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""Conditions and values from SQL text: sqlglot's tree turned into the expressions of this package."""
+"""Conditions and values from SQL text: converts sqlglot's tree into column expressions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from operators.sql.literals import literal
 from operators.sql.text import error_at, match_name, qualifier_of
 
 Functions = Mapping[str, Callable[..., Any]]
-"""The user's own conditions by the name that a query calls them."""
+"""User-defined conditions, by their name in the query."""
 
 _COMPARISONS: dict[type[exp.Expression], ComparisonOperator] = {
     exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=", exp.NEQ: "!=",
@@ -43,7 +43,7 @@ _ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
 
 
 class ConditionReader:
-    """Turns sqlglot's nodes into expressions; ``resolve`` says what a column stands for."""
+    """Converts sqlglot's nodes into expressions; ``resolve`` converts a column."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ConditionReader:
         return error_at(self.text, node, message)
 
     def condition(self, node: exp.Expression) -> Expression:
-        """The condition, each part of it checked, so that an error can point at the part."""
+        """The condition. Each part is checked separately, so that an error can point at it."""
         node = node.unnest()
         match node:
             case exp.And():
@@ -127,7 +127,7 @@ class ConditionReader:
         name = node.this.name if isinstance(node.this, exp.Expression) else str(node.this)
         known = match_name(name, tuple(self.functions))
         if known is None:
-            given = f"the query was given {', '.join(self.functions)}" if self.functions else "none is built in but ABS"
+            given = f"the query was given {', '.join(self.functions)}" if self.functions else "only ABS is built in"
             raise self.error(
                 node,
                 f"{name} is not a function of this query ({given}): pass functions={{'{name}': f}} to "
@@ -159,7 +159,7 @@ class ConditionReader:
 
 
 def check_functions(functions: object) -> Functions:
-    """Refuse what is no mapping of names to functions."""
+    """The functions; raises PredicateError unless they map names to functions."""
     if functions is None:
         return {}
     if not isinstance(functions, Mapping):
@@ -176,7 +176,7 @@ def _quoting(node: exp.Column) -> str:
 
 
 def _refusal(node: exp.Expression) -> str:
-    """Why a piece of SQL has no meaning here, and what to write instead."""
+    """Why a piece of SQL is not supported, and what to write instead."""
     shown = f"`{node.sql()}`"
     match node:
         case exp.Null():
@@ -201,7 +201,7 @@ def _refusal(node: exp.Expression) -> str:
         case exp.Tuple():
             return f"{shown} is a list where one value is expected: compare column by column, joined with AND"
         case exp.Subquery() | exp.Select() | exp.Exists():
-            return f"{shown}: a query within a query is not supported: SEMI JOIN says EXISTS, ANTI JOIN says NOT EXISTS"
+            return f"{shown}: subqueries are not supported: write SEMI JOIN for EXISTS, ANTI JOIN for NOT EXISTS"
     return (
         f"{shown} is not supported in a join condition: write comparisons (< <= > >= = !=, BETWEEN, IN, IS NULL, "
         "ABS(a - b) <= c) with AND, OR, NOT, or a Python function of your own"

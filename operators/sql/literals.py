@@ -1,4 +1,4 @@
-"""Values written in SQL text: numbers, strings, and DATE, TIME, TIMESTAMP, DECIMAL, INTERVAL, X'..' literals."""
+"""Literals of SQL text: numbers, strings, DATE, TIME, TIMESTAMP, DECIMAL, INTERVAL and X'..'."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MICROSECONDS = {
 
 
 def length_of(number: str | int | float, unit: str) -> timedelta | str:
-    """``number`` of ``unit`` as a timedelta, or what is wrong with it."""
+    """``number`` of ``unit`` as a timedelta, or an error message."""
     name = unit.upper()
     size = _MICROSECONDS.get(name) or _MICROSECONDS.get(name.removesuffix("S"))
     if size is None:
@@ -42,11 +42,11 @@ def length_of(number: str | int | float, unit: str) -> timedelta | str:
     try:
         return timedelta(microseconds=int(total))
     except OverflowError:
-        return f"'{number}' {unit} is longer than the {timedelta.max.days:,} days that can be held"
+        return f"'{number}' {unit} is longer than the {timedelta.max.days:,} days that fit"
 
 
 def literal(text: str, node: exp.Expression) -> ConstantValue | None:
-    """The value that ``node`` of the query ``text`` writes; None if it is no literal."""
+    """The value of ``node`` in the query ``text``; None if it is not a literal."""
     match node:
         case exp.Literal():
             return str(node.this) if node.is_string else _number(text, node)
@@ -96,7 +96,7 @@ def _interval(text: str, node: exp.Interval) -> timedelta:
 
 
 def _typed(text: str, node: exp.Cast) -> ConstantValue:
-    """``DATE '2024-02-29'`` and its kin, which sqlglot reads as casts of a string."""
+    """``DATE '2024-02-29'`` and similar literals, which sqlglot parses as casts of a string."""
     name, written = str(node.to.sql()).upper(), str(node.this.this)
     kind = "TIMESTAMP" if name in ("TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME") else name
     reader, example = _READERS.get(kind, (None, ""))
@@ -108,10 +108,10 @@ def _typed(text: str, node: exp.Cast) -> ConstantValue:
     try:
         value = reader(written.strip())
     except (ValueError, InvalidOperation):
-        raise error_at(text, node, f"'{written}' is no {name}: write {name} '{example}'") from None
+        raise error_at(text, node, f"'{written}' is not a {name}: write {name} '{example}'") from None
     zoned = isinstance(value, datetime) and value.tzinfo is not None
     if name == "TIMESTAMPTZ" and not zoned:
-        raise error_at(text, node, f"{name} '{written}' says no time zone: write {name} '{written}+00:00'")
+        raise error_at(text, node, f"{name} '{written}' has no time zone: write {name} '{written}+00:00'")
     if name == "TIMESTAMPNTZ" and zoned:
         raise error_at(text, node, f"{name} '{written}' has a time zone: write TIMESTAMP '{written}'")
     return value

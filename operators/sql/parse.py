@@ -1,11 +1,10 @@
-"""Whole queries from SQL text.
+"""Parses whole queries.
 
-`parse_condition` reads a bare condition, `parse_query` a SELECT over two streams, or over one
-stream joined with itself.
+`parse_condition` parses a bare condition, `parse_query` a SELECT over two streams or over one stream joined with
+itself.
 
-A query over one stream without aliases is in the dialect of the inequality-join papers: a column
-in WHERE ends in 1 or 2, for the first or the second row of the pair, and an item of the SELECT
-list stands for that column of both.
+A query over one stream without aliases uses the dialect of the inequality-join papers: a column in WHERE ends in 1 or
+2, for the first or the second row of the pair, and an item of the SELECT list means that column of both rows.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _SHAPE = "a query is SELECT .. FROM .. WHERE .. WINDOW .."
 _REFUSED_CLAUSES = {
     "with_": f"WITH is not supported: {_SHAPE}",
     "windows": f"this WINDOW clause is not supported: {_SHAPE}, with WINDOW AS (ROWS 100) last",
-    "group": "GROUP BY is not supported: COUNT(*) counts the matches of every row by itself",
+    "group": "GROUP BY is not supported: COUNT(*) counts the matches of each row",
     "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says",
     "distinct": "DISTINCT is not supported: every result comes once; LEFT SEMI JOIN gives left rows once",
     "limit": "LIMIT is not supported: a join of streams has no end; stop reading its results instead",
@@ -43,10 +42,13 @@ _WHERE_SIDES: dict[Kind, tuple[int, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class ParsedQuery:
-    """What a query asks for. A role is how the query calls a side, a stream where it comes from.
+    """A parsed query. A role is the name of a side in the query; its stream is where the rows come from.
 
-    condition: what pairs satisfy. where: what rows of one stream must satisfy to appear at all, in kinds where that
-    makes a difference. select: None for ``*``. windows: one for each side; None if none was written.
+    condition: the condition on pairs.
+    where:     the condition that rows of one stream must satisfy to appear at all; None for kinds where it is part of
+               `condition`.
+    select:    None for ``*``.
+    windows:   one for each side; None without a WINDOW clause.
     """
 
     left: str
@@ -65,7 +67,7 @@ def parse_condition(
 ) -> Expression:
     """The condition in ``text`` between the streams (or roles) ``left`` and ``right``.
 
-    stream: in a self-join without roles of its own, the name by which the text may call it, as in the papers' dialect.
+    stream: in a self-join without roles, the stream's name in the text, as in the papers' dialect.
     """
     tree = parse_text(text, text, f"a condition such as {left}.a < {right}.b")
     resolve = None if stream is None else _PaperDialect(text, (left, right), stream).column
@@ -81,8 +83,9 @@ def parse_query(
 ) -> ParsedQuery:
     """The query in ``text``.
 
-    parameters fill the names in its WINDOW clause, functions are the conditions of the user's own that it may call.
-    ``read_window=False`` leaves the WINDOW clause unread: something else takes its place.
+    parameters:  values for the names in its WINDOW clause.
+    functions:   user-defined conditions that it may call.
+    read_window: False skips the WINDOW clause, because the caller gives windows of its own.
     """
     if not isinstance(text, str):
         raise QueryError(f"a query is SQL text, not {text!r}")
@@ -191,7 +194,7 @@ class _Query:
     def conditions(
         self, reader: ConditionReader, kind: Kind, join: exp.Join | None
     ) -> tuple[Expression, Expression | None]:
-        """What pairs satisfy, and what rows must satisfy to appear at all."""
+        """The condition on pairs, and the condition that rows must satisfy to appear at all."""
         left, right = reader.roles
         on: exp.Expression | None = join.args.get("on") if join is not None else None
         written = self.tree.args.get("where")
@@ -234,17 +237,17 @@ class _Query:
         if kind.shows_right:
             allowed = " or ".join(roles[side] for side in _WHERE_SIDES[kind])
             reason = (
-                f"{join} makes up rows of nulls, of which WHERE would say nothing that ON does not"
+                f"a {join} fills either side with nulls, so WHERE cannot filter its streams"
                 if not allowed
-                else (f"WHERE of a {join} may speak of {allowed} alone")
+                else f"WHERE of a {join} may use columns of {allowed} only"
             )
         else:
-            reason = f"WHERE of a {join} may speak of {left} alone, since rows of {right} do not come out"
-        raise self.error(node, f"`{part!r}`: {reason}: move it into ON, where it says which rows match")
+            reason = f"WHERE of a {join} may use columns of {left} only: it returns no rows of {right}"
+        raise self.error(node, f"`{part!r}`: {reason}: move it into ON, which decides which rows match")
 
 
 class _PaperDialect:
-    """What the columns of a query over one stream without aliases stand for."""
+    """Resolves the columns of a query over one stream without aliases."""
 
     def __init__(self, text: str, roles: tuple[str, str], stream: str) -> None:
         self.text = text

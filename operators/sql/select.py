@@ -16,14 +16,14 @@ from operators.sql.text import error_at, match_name, qualifier_of
 
 
 def counts_matches(nodes: list[exp.Expression]) -> bool:
-    """Whether COUNT(*) is selected, which makes a query one for the number of matches of each row."""
+    """Whether COUNT(*) is selected: the query then asks for the number of matches of each row."""
     return any(isinstance(_unaliased(node), exp.Count) for node in nodes)
 
 
 class SelectReader:
     """Reads the items of one SELECT list; ``value`` reads an expression.
 
-    ``stream`` is set in the papers' dialect only, where an item stands for that column of both rows.
+    ``stream`` is set only in the papers' dialect, where an item means that column of both rows.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SelectReader:
         role = match_name(qualifier, self.roles) if qualifier else None
         if role is not None:
             if named == "*" and name is not None:
-                raise self.error(node, f"{role}.* stands for several columns, which cannot all be called {name}")
+                raise self.error(node, f"{role}.* means several columns, which cannot all be called {name}")
             return [SelectItem(role, named, name=name)]
         if self.stream is None:
             left, right = self.roles
@@ -95,7 +95,7 @@ class SelectReader:
         if name is not None:
             raise self.error(
                 node,
-                f"{named} stands for a column of both rows, which cannot both be called {name}: "
+                f"{named} means a column of both rows, which cannot both be called {name}: "
                 f"write {self.roles[0]}.{named} AS {name}",
             )
         own = qualifier is None or match_name(qualifier, (self.stream,)) is not None
@@ -110,7 +110,7 @@ class SelectReader:
         if RIGHT in sides_of(used, self.roles):
             raise self.error(
                 node,
-                f"`{used!r}` belongs to {right}, of which {self.kind.upper()} JOIN shows no row: "
+                f"`{used!r}` belongs to {right}, whose rows {self.kind.upper()} JOIN does not return: "
                 f"select columns of {left}" + (", or write JOIN" if self.kind == Kind.SEMI else ""),
             )
 

@@ -1,4 +1,4 @@
-"""SQL text cut into sqlglot's tree, and where in the text each piece of the tree stands."""
+"""Parses SQL text with sqlglot, and finds the place of each node in the text."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class InterlaceDialect(Dialect):
     """Standard SQL in which names may also be quoted as in Spark, with backticks."""
 
     class Tokenizer(tokens.Tokenizer):
-        """Cuts the text into words; both kinds of quotes make a name."""
+        """Splits the text into tokens; both kinds of quotes make a name."""
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
     class Parser(parser.Parser):
-        """Knows few functions by itself, so that users may give theirs any name."""
+        """Knows few functions, so that users can give theirs any name."""
 
         FUNCTIONS: ClassVar = {name: parser.Parser.FUNCTIONS[name] for name in ("ABS", "COUNT")}
         FUNCTION_PARSERS: ClassVar = {name: parser.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
@@ -43,14 +43,14 @@ class InterlaceDialect(Dialect):
 
 
 def parse_text(body: str, text: str, what: str) -> exp.Expression:
-    """The tree of ``body`` as sqlglot gives it; errors show ``text``, the whole of it."""
+    """The sqlglot tree of ``body``; errors quote ``text``, the whole query."""
     try:
         trees = sqlglot.parse(body, dialect=InterlaceDialect)
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         message, token = details[0].get("description") or str(error), str(details[0].get("highlight") or "")
         missing = re.search(r"missing for <class '[\w.]*\.(\w+)'>", message)
-        if missing:  # sqlglot's own words name its classes
+        if missing:  # sqlglot's message names its classes
             symbol = _SYMBOLS.get(missing[1].upper())
             message = f"something is missing beside {symbol}" if symbol else f"{missing[1].upper()} is not complete"
         elif message.startswith("Invalid expression"):
@@ -76,13 +76,13 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
 
 
 def mask_quotes(text: str) -> str:
-    """``text`` with quoted parts and comments blanked out, so that words can be searched."""
+    """``text`` with quoted parts and comments blanked out, so that keywords can be searched for."""
     quoted = r"'[^']*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/"
     return re.sub(quoted, lambda match: " " * len(match.group()), text, flags=re.DOTALL)
 
 
 def place_of(node: exp.Expression) -> int | None:
-    """Where the node starts in the text: the first of its parts that knows its place."""
+    """Where the node starts in the text, or None: the least known start of its parts."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return min(starts, default=None)
 
@@ -93,12 +93,12 @@ def error_at(text: str, node: exp.Expression, message: str) -> QueryError:
 
 
 def qualifier_of(node: exp.Column) -> str | None:
-    """What stands before a column's name: ``R`` of ``R.power``."""
+    """The qualifier of a column: ``R`` of ``R.power``."""
     return ".".join(part.name for part in node.parts[:-1]) or None
 
 
 def match_name(name: str, known: tuple[str, ...]) -> str | None:
-    """The known name that is meant: as written, else without regard to case if that is clear."""
+    """The known name that matches exactly, or else the only one that matches ignoring case."""
     if name in known:
         return name
     alike = [each for each in known if each.lower() == name.lower()]

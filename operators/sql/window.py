@@ -1,4 +1,4 @@
-"""The WINDOW clause of a query: the one part of its text that is no standard SQL.
+"""The WINDOW clause of a query: the only part that is not standard SQL.
 
     WINDOW AS (SLIDE INTERVAL '10' ON '60')                 time, in the event-time column's unit (the paper's form)
     WINDOW AS (SLIDE INTERVAL '10' MINUTE ON '60' MINUTE)   time, with units; also '10 min', '1 h 30 min'
@@ -10,7 +10,7 @@
     WINDOW AS (UNBOUNDED)                                   all rows
     WINDOW R AS (ROWS 60), S AS (INTERVAL '10 min')         one for each side
 
-It is found and cut off before the rest goes to the SQL parser.
+It is cut off before the rest goes to the SQL parser.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NEXT = re.compile(r"\s*,(?P<role>\s*(?:(?!AS\b)\w+\s+)?)AS\s*\(", re.IGNORECASE
 
 @dataclass(frozen=True)
 class WrittenWindow:
-    """One window of the clause: the side it is for (None: both), and where in the text it stands."""
+    """One window of the clause: its side (None: both), and its place in the text."""
 
     role: str | None
     place: int
@@ -50,7 +50,7 @@ class WrittenWindow:
 def cut_window(
     text: str, parameters: Mapping[str, ParameterValue], read: bool = True
 ) -> tuple[str, tuple[WrittenWindow, ...]]:
-    """The text with its WINDOW clause blanked out (so that places stay), and its windows unless they are not read."""
+    """The text with its WINDOW clause blanked out, so that places stay valid, and its windows if `read`."""
     masked = mask_quotes(text)
     found = list(_START.finditer(masked))
     windows: list[WrittenWindow] = []
@@ -75,12 +75,12 @@ def cut_window(
         text = text[:start] + " " * (end + 1 - start) + text[end + 1 :]
     unused = sorted(set(parameters) - used)
     if unused:
-        raise QueryError(f"the query's window uses no parameter {', '.join(map(repr, unused))}")
+        raise QueryError(f"the WINDOW clause does not use the parameter {', '.join(map(repr, unused))}")
     return text, tuple(windows)
 
 
 def windows_of(written: tuple[WrittenWindow, ...], text: str, roles: tuple[str, str]) -> tuple[Window, Window] | None:
-    """The window of each side; None if none was written."""
+    """The window of each side; None if the query has none."""
     if not written:
         return None
     if len(written) == 1 and written[0].role is None:
@@ -103,7 +103,7 @@ def windows_of(written: tuple[WrittenWindow, ...], text: str, roles: tuple[str, 
 
 
 class _Clause:
-    """Reads the inside of one window, token by token."""
+    """Parses one window, token by token."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""values: what types mean. Exact arithmetic and comparison of Arrow columns; keys and the intervals that rows ask for.
+"""values: the meaning of types. Exact arithmetic and comparison of Arrow columns, and the keys of their values.
 
-In: expressions and columns. Out: columns, keys, intervals. Imports query.
+In: expressions and columns. Out: columns and keys. Imports query.
 """

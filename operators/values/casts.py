@@ -1,4 +1,4 @@
-"""What to write instead of a comparison or a sum that types do not allow."""
+"""Remedies for error messages: what to write instead of a comparison or a sum that the types do not allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operators.values.key_types import KeyType, plain_type
 
 
 def remedy(columns: Sequence[KeyType], families: set[Family]) -> str:
-    """The cast or the constant to write, where values of two families meet that do not belong together."""
+    """The cast or the constant to write where values of two families cannot be combined."""
     if len(families) == 1:
         if families & set(TEXTS):
             return "text is compared as it is: add what you need as a column before the join"
@@ -61,20 +61,20 @@ def written_type(arrow: pa.DataType) -> str:
 
 
 def _casts(arrow: pa.DataType, target: pa.DataType) -> str | None:
-    """The casts that Arrow has from one type to another, as they are written; None if it has none."""
-    for steps in ([target], [pa.string(), target], [pa.int64(), target]):
+    """Arrow's casts from one type to another, as source text; None if there are none."""
+    for casts in ([target], [pa.string(), target], [pa.int64(), target]):
         array = pa.nulls(0, plain_type(arrow))
         try:
-            for step in steps:
-                array = array.cast(plain_type(step))
+            for each in casts:
+                array = array.cast(plain_type(each))
         except pa.ArrowNotImplementedError:
             continue
-        return "".join(f".cast({written_type(step)})" for step in steps)
+        return "".join(f".cast({written_type(each)})" for each in casts)
     return None
 
 
 def _shown(kind: KeyType, columns: Sequence[KeyType]) -> str:
-    """The name of a column, with its stream where another column has the same."""
+    """The name of a column, with its stream if another column has the same name."""
     twice = sum(each.column == kind.column for each in columns) > 1
     return f"{kind.role}.{kind.column}" if twice and kind.role is not None else kind.column
 
@@ -102,7 +102,7 @@ def _text(columns: Sequence[KeyType], families: set[Family], first: dict[Family,
     other = next((family for family in families if family not in TEXTS), "string")
     if text is None:  # the text is a constant
         if other in TIMES:
-            return "write the time as such: DATE '2026-01-31', TIMESTAMP '2026-01-31 12:00:00' or a datetime"
+            return "write a time, not text: DATE '2026-01-31', TIMESTAMP '2026-01-31 12:00:00' or a datetime"
         if any(pa.types.is_boolean(kind.arrow) for kind in columns):
             return "write TRUE or FALSE without quotes"
         return "write the number without quotes" if other in NUMBERS else "write a string"
@@ -110,7 +110,7 @@ def _text(columns: Sequence[KeyType], families: set[Family], first: dict[Family,
     if kind is None:
         target = "int64" if other == "integer" else "float64"
         return f'cast {_shown(text, columns)}: {_cell(text)}.cast("{target}"), or write the constant in quotes'
-    steps = _casts(text.arrow, kind.arrow)
-    if steps is None:  # what is no text can always be shown as text
+    casts = _casts(text.arrow, kind.arrow)
+    if casts is None:  # every other type can be cast to text
         return f"cast {_shown(kind, columns)}: {_cell(kind)}{_casts(kind.arrow, text.arrow)}"
-    return f"cast {_shown(text, columns)}: {_cell(text)}{steps}"
+    return f"cast {_shown(text, columns)}: {_cell(text)}{casts}"

@@ -1,4 +1,4 @@
-"""What is the same for every batch that an expression is evaluated on, found once."""
+"""The checked types and parts of an expression, cached because they are the same for every batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from operators.values.expression_types import ExpressionTypes
 
 
 class Identity:
-    """An expression as a key: expressions have no equality of their own, since ``==`` builds a condition."""
+    """An expression as a cache key: compared by identity, since ``==`` of expressions builds a condition."""
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
@@ -27,7 +27,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Parts:
-    """The columns of an expression, and which of its nodes (by identity) hold none."""
+    """The columns of an expression, and the ids of its nodes without columns."""
 
     columns: dict[tuple[str | None, str], Column]
     constants: frozenset[int]
@@ -35,7 +35,7 @@ class Parts:
 
 @lru_cache(maxsize=1024)
 def parts_of(identity: Identity) -> Parts:
-    """Cost: O(nodes * depth), once per expression."""
+    """The parts of an expression. Cost: O(nodes * depth), once per expression."""
     expression = identity.expression
     columns = {column_name(each): each for each in columns_in(expression)}
     nodes, waiting = [], [expression]
@@ -46,7 +46,7 @@ def parts_of(identity: Identity) -> Parts:
 
 
 def checked_types(identity: Identity, kinds: tuple[pa.DataType, ...]) -> ExpressionTypes:
-    """The types of an expression whose columns have the given ones; a PredicateError if they do not fit."""
+    """The types of an expression, given those of its columns; raises PredicateError if they do not fit."""
     try:
         return _checked(identity, kinds)
     except TypeError:  # an extension type without a hash
@@ -66,5 +66,5 @@ def _check(identity: Identity, kinds: tuple[pa.DataType, ...]) -> ExpressionType
 
 
 def column_name(column: Column) -> tuple[str | None, str]:
-    """What tells columns apart."""
+    """Identifies a column."""
     return column.stream, column.name

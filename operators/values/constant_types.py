@@ -1,4 +1,4 @@
-"""Constants as exact numbers, and the Arrow types that they are shown in."""
+"""Constants as exact numbers, and their Arrow types in results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def constant_fraction(term: Expression) -> Fraction | None:
-    """The exact value of numbers that are written, floats as decimals; None where there is a column."""
+    """The exact value of a constant term, floats as written decimals; None if it has a column."""
     match term:
         case Constant(bool() | int() | Decimal() | float() as value):
             return exact_number(value)
@@ -38,7 +38,7 @@ def constant_fraction(term: Expression) -> Fraction | None:
 
 
 def exact_constant(value: ConstantValue) -> tuple[int, Fraction]:
-    """A constant as a whole number of units: times since 1970 or midnight in ticks, floats as written."""
+    """A constant as (whole number, unit): times in ticks since 1970 or midnight, floats as written decimals."""
     match value:
         case bool() | int():
             return int(value), Fraction(1)
@@ -64,7 +64,7 @@ def _in_ticks(nanoseconds: int) -> tuple[int, Fraction]:
 
 
 def constant_type(value: ConstantValue) -> pa.DataType:
-    """The Arrow type of a constant that is selected."""
+    """The Arrow type of a constant in a select list."""
     match value:
         case bool():
             return pa.bool_()

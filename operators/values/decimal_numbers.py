@@ -1,4 +1,4 @@
-"""The unscaled numbers of decimal columns: as integers, as 64-bit keys, as leads, and back."""
+"""The unscaled numbers of decimal columns: as integers, as 64-bit keys, as leads, and back to decimals."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def small_decimals(array: pa.Array) -> np.ndarray:
 
 
 def decimal_leads(array: pa.Array) -> np.ndarray:
-    """The unscaled numbers of a type of more than 18 digits, cut off after 53 bits.
+    """The unscaled numbers of a type of more than 18 digits, truncated to 53 bits.
 
-    Cutting the rest off never turns the order of two numbers round, as rounding in steps could.
+    Truncation never reverses the order of two numbers; rounding twice could.
     """
     leads = np.empty(len(array), np.float64)
     _cut(frozen(_words(array)), leads)
@@ -49,7 +49,7 @@ def decimal_leads(array: pa.Array) -> np.ndarray:
 
 
 def decimal_array(numbers: np.ndarray, valid: np.ndarray | None, kind: pa.DataType) -> pa.Array:
-    """A column of 128 or 256 bits of unscaled numbers that fit its type."""
+    """A 128- or 256-bit decimal column of unscaled numbers, all of which fit the type."""
     count = kind.byte_width // 8
     words = np.empty((len(numbers), count), np.uint64)
     for word in range(count):

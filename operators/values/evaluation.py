@@ -1,4 +1,4 @@
-"""Expressions over Arrow columns, evaluated exactly and column by column.
+"""Evaluates expressions over Arrow columns, exactly and column by column.
 
 Integers of any width, decimals, dates and times compute without overflow and compare by value; floats compute in
 float64 as written and compare with integers by value; strings compare by code point, binary by byte. A comparison in
@@ -62,20 +62,22 @@ _ARROW_COMPARE: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
 
 
 def type_of(expression: Expression, column_type: ColumnType) -> pa.DataType:
-    """The Arrow type of what `evaluate` returns, given the types of the columns; checks all of the expression.
+    """The Arrow type that `evaluate` returns, given the types of the columns; checks the whole expression.
 
-    A PredicateError names the types that do not fit and the cast to write. Columns keep their type. Arithmetic on
-    integers gives int64, on floats float64, on decimals a decimal of as many digits as it takes (at most 76), on
-    dates and times a timestamp or a duration of the coarsest unit that is exact. Conditions give booleans.
+    Columns keep their type. Arithmetic on integers gives int64, on floats float64, on decimals a decimal of as many
+    digits as it takes (at most 76), on dates and times a timestamp or a duration of the coarsest unit that is exact.
+    Conditions give booleans. Raises PredicateError, which names the types that do not fit and the cast to write.
     """
     return ExpressionTypes(column_type).result(expression)
 
 
 def evaluate(expression: Expression, column: Callable[[Column], pa.Array], rows: int | None = None) -> pa.Array:
-    """The values of ``expression``: for a condition a boolean per row, null where it is unknown.
+    """The values of ``expression``; for a condition one boolean per row, null where it is unknown.
 
-    ``column`` gives the columns, all of one length; ``rows`` says how long that is where no column occurs. It is
-    called once per column. A result that its type (see `type_of`) cannot hold is a PredicateError.
+    column: returns a column; all have one length. Called once per column.
+    rows:   the number of rows; needed only if the expression has no column.
+
+    Raises PredicateError if a result does not fit its type (see `type_of`).
 
     Cost: O(rows) in NumPy and Arrow per operation, without copies of int64 and float64 columns; numbers that could
     overflow 64 bits take Python integers, several hundred nanoseconds each.
@@ -150,7 +152,7 @@ class _Evaluation:
             case Not(operand):
                 return ~self.condition(operand)
             case IsNull((Arithmetic() | Negate() | Absolute()) as computed):
-                # Compared with itself, since its values may be beyond every Arrow type.
+                # Compare it with itself, because no Arrow type may hold its values.
                 known = self._compare("=", computed, computed).known
                 return Truth(np.zeros(self._rows, dtype=bool) if known is None else ~known)
             case IsNull(operand):
@@ -204,7 +206,7 @@ class _Evaluation:
         return Truth(true if known is None else true & known, known)
 
     def _in_arrow(self, sign: ComparisonOperator, left: Expression, right: Expression) -> Truth | None:
-        """Strings, binary, and plain decimals of one scale: Arrow compares them as they are."""
+        """Compare strings, binary and plain decimals of one scale with Arrow; None for other operands."""
         plain = (Column, Constant)
         if not (isinstance(left, plain) and isinstance(right, plain)):
             return None
@@ -221,7 +223,7 @@ class _Evaluation:
         return truth_of(_ARROW_COMPARE[sign](one, other))
 
     def _one_of(self, operand: Expression, values: tuple[Expression, ...]) -> Truth | None:
-        """A column in a list of strings, bytes or integers, at once; None for other lists."""
+        """Look a column up in a list of strings, bytes or integers at once; None for other lists."""
         listed: list[Any] = [value.value for value in values if isinstance(value, Constant)]
         kinds = {type(value) for value in listed}
         if not isinstance(operand, Column) or len(listed) < len(values) or kinds not in ({str}, {bytes}, {int}):
@@ -328,7 +330,7 @@ class _Evaluation:
     def _checked(
         self, numbers: np.ndarray, valid: np.ndarray | None, kind: pa.DataType, expression: Expression
     ) -> np.ndarray:
-        """The numbers where all of them fit the type of the result; those under a null become 0."""
+        """The numbers, those under a null as 0; raises PredicateError if one does not fit the type."""
         if valid is not None:
             numbers = np.where(valid, numbers, 0)
         decimal = pa.types.is_decimal(kind)

@@ -1,9 +1,9 @@
 """Columns of exact numbers: whole numbers of any size times a unit.
 
-The unit is one rational number for the whole column: 1 for integers, a tick in nanoseconds for dates and times,
-a power of ten for decimals. So sums, products and comparisons are integer arithmetic on the numbers. NumPy's int64
-does it wherever the least and the greatest number show that no result can overflow, which is nearly always; an
-array of Python integers does it elsewhere.
+The unit is one rational number for the whole column: 1 for integers, a tick in nanoseconds for dates and times, a power
+of ten for decimals. So sums, products and comparisons are integer arithmetic on the numbers. They use NumPy's int64
+where the least and the greatest number prove that no result can overflow, which is nearly always, and arrays of Python
+integers otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Numbers = np.ndarray | int
 
 @dataclass(frozen=True)
 class ExactColumn:
-    """``numbers * unit``; numbers of a constant are one Python integer. Numbers under a null are arbitrary."""
+    """``numbers * unit``. A constant has one Python integer. Numbers under a null are arbitrary."""
 
     numbers: Numbers
     unit: Fraction
@@ -70,7 +70,7 @@ class ExactColumn:
         return found
 
     def compare_with_floats(self, sign: ComparisonOperator, floats: np.ndarray | float) -> np.ndarray | bool:
-        """By value: no number is rounded. The unit is 1."""
+        """By value, without rounding. The unit is 1."""
         assert self.unit == 1, "only integers compare with floats"
         compare = COMPARE[sign]
         if isinstance(self.numbers, int):
@@ -81,7 +81,7 @@ class ExactColumn:
             return found
         doubles = self.numbers.astype(np.float64)
         answer: np.ndarray = compare(doubles, floats)
-        # Rounding never turns an order round; it can only make what differs look equal, beyond 2**53.
+        # Rounding never reverses an order; beyond 2**53 it can make different numbers look equal.
         tied = np.flatnonzero((doubles == floats) & (np.abs(doubles) >= 2.0**53))
         if len(tied):
             others = np.broadcast_to(np.asarray(floats), answer.shape)[tied]
@@ -105,14 +105,14 @@ class ExactColumn:
 
 
 def both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    """The rows that are valid in both columns; None when all are."""
+    """The rows that are valid in both columns; None if all are."""
     if one is None or other is None:
         return other if one is None else one
     return one & other
 
 
 def common_unit(one: Fraction, other: Fraction) -> Fraction:
-    """The greatest unit of which both are multiples."""
+    """The greatest unit that divides both."""
     if one == other:
         return one
     numerator = math.gcd(one.numerator * other.denominator, other.numerator * one.denominator)
@@ -120,7 +120,7 @@ def common_unit(one: Fraction, other: Fraction) -> Fraction:
 
 
 def nearest_float(number: int) -> float:
-    """The double nearest to an integer, infinite beyond them."""
+    """The double nearest to an integer; infinite beyond the range of doubles."""
     try:
         return float(number)
     except OverflowError:

@@ -1,10 +1,10 @@
-"""Types of expressions: what each part measures, what may be combined, which Arrow type a result has.
+"""Types of expressions: what each part measures, what can be combined, and the Arrow type of the result.
 
-Two rules decide the arithmetic of the operands of a comparison (a selected expression is an operand of its own):
-- where a decimal takes part in the comparison, on either side, all of it is exact; a number that is written is the
-  decimal that is written, and a column of floats is refused;
-- otherwise an operand with a float or a division in it is float64 throughout, operation by operation as written, and
-  any other operand is exact. The two are compared by value.
+Two rules decide the arithmetic of a comparison's operands (a selected expression is one operand):
+- If a decimal occurs on either side, the whole comparison is exact. Constants are the decimals as written, and columns
+  of floats are refused.
+- Otherwise an operand with a float or a division is float64 throughout, operation by operation as written, and any
+  other operand is exact. The two operands are compared by value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CONDITIONS = (Compare, Between, And, Or, Not, IsNull, Call)
 
 @dataclass(frozen=True)
 class Measure:
-    """What an expression measures: whole numbers between two ends, times a unit."""
+    """What an expression measures: whole numbers from ends[0] to ends[1], times a unit."""
 
     family: Family
     unit: Fraction = Fraction(1)
@@ -60,7 +60,7 @@ class Measure:
 
 
 class ExpressionTypes:
-    """Checks one expression over columns of known types; what it has found about a part of it, it remembers."""
+    """Checks one expression over columns of known types, and caches what it finds about each part."""
 
     def __init__(self, column_type: ColumnType) -> None:
         self._column_type = column_type
@@ -70,7 +70,7 @@ class ExpressionTypes:
         self._columns: dict[tuple[str | None, str], KeyType] = {}
 
     def result(self, expression: Expression) -> pa.DataType:
-        """The Arrow type of the values of ``expression``, all of which is checked."""
+        """The Arrow type of the values of ``expression``; checks the whole expression."""
         match expression:
             case Alias(operand, _):
                 return self.result(operand)
@@ -87,7 +87,7 @@ class ExpressionTypes:
         return self._results[id(expression)]
 
     def check_condition(self, condition: Expression) -> None:
-        """Refuse what is not a condition, or compares what does not compare."""
+        """Raise PredicateError for a non-condition, and for comparisons of types that do not compare."""
         match condition:
             case Compare(_, left, right):
                 self._check_comparison(condition, left, right)
@@ -95,7 +95,7 @@ class ExpressionTypes:
                 self._check_comparison(condition, operand, low)
                 self._check_comparison(condition, operand, high)
             case In(operand=operand, values=values):
-                # One constant of a kind is as good as another.
+                # One constant of each type is enough.
                 once = {type(v.value) if isinstance(v, Constant) else index: v for index, v in enumerate(values)}
                 for value in once.values():
                     self._check_comparison(Compare("=", operand, value), operand, value)
@@ -122,7 +122,7 @@ class ExpressionTypes:
                 raise PredicateError(f"`{condition!r}` is a value where a condition is expected: compare it")
 
     def has_decimals(self, *operands: Expression) -> bool:
-        """Whether the numbers written in a comparison of the operands are decimals."""
+        """Whether constants in a comparison of the operands are decimals."""
         place = tuple(map(id, operands))
         if place not in self._decimals:
             families = (self._leaf_family(leaf) for operand in operands for leaf in leaves(operand))
@@ -150,7 +150,7 @@ class ExpressionTypes:
         return self._leaf_family(term)
 
     def measure(self, term: Expression, within: Expression, decimals: bool) -> Measure:
-        """What a value measures; ``within`` is the comparison or selected expression that a message quotes."""
+        """What a value measures; ``within`` is the expression that error messages quote."""
         match term:
             case Column():
                 kind = self.column(term)
@@ -161,14 +161,14 @@ class ExpressionTypes:
             case Negate(operand) | Absolute(operand):
                 measure = self.measure(operand, within, decimals)
                 if measure.family not in (*NUMBERS, "duration"):
-                    what = "negative" if isinstance(term, Negate) else "absolute value"
-                    raise _error(within, f"{article(measure.family)} has no {what}")
+                    fault = "cannot be negated" if isinstance(term, Negate) else "has no absolute value"
+                    raise _error(within, f"{article(measure.family)} {fault}")
                 size = max(map(abs, measure.ends))
                 return Measure(measure.family, measure.unit, (-size, size))
             case Arithmetic():
                 return self._arithmetic(term, within, decimals)
             case Alias():
-                raise _error(within, f"`{term!r}`: a name may be given to a selected column only")
+                raise _error(within, f"`{term!r}`: only a selected column can have an alias")
         self.check_condition(term)
         return Measure("integer", ends=(0, 1))
 
@@ -222,7 +222,7 @@ class ExpressionTypes:
 
 
 def is_condition(expression: Expression) -> bool:
-    """Whether an expression is true, false or unknown by its form."""
+    """Whether an expression is a condition by its form."""
     return isinstance(expression, _CONDITIONS)
 
 
@@ -284,7 +284,7 @@ def _result_type(measure: Measure, expression: Expression) -> pa.DataType:
         case "decimal":
             scale = next((s for s in range(77) if (measure.unit * 10**s).denominator == 1), None)
             if scale is None:
-                raise _error(expression, "the quotient has no end as a decimal; multiply instead of dividing, "
+                raise _error(expression, "the quotient is not a finite decimal; multiply instead of dividing, "
                              'or cast the column to "float64"')  # fmt: skip
             size = max(map(abs, measure.ends)) * (measure.unit * 10**scale).numerator
             digits = max(len(str(size)), scale, 1)

@@ -1,8 +1,8 @@
-"""What values measure, and which of them may be compared, added or scaled.
+"""Families of values, and which of them can be compared, added or scaled.
 
-Integers (booleans are 0 and 1), floats, decimals, strings, binary, and the five kinds of time. Values of one family
-compare with each other; integers also with floats and with decimals, dates also with timestamps that carry no zone.
-Anything else needs a cast that the user writes: what it would mean is a guess, and a guess is not exact.
+The families are integers (booleans are 0 and 1), floats, decimals, strings, binary, and five kinds of time. Values of
+one family compare with each other, integers also with floats and decimals, dates also with timestamps without a zone.
+Anything else needs an explicit cast: its meaning would be a guess, and a guess is not exact.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ TIMES: tuple[Family, ...] = (*INSTANTS, "time of day", "duration")
 
 
 def comparable(one: Family, other: Family) -> bool:
-    """Whether values of two families have an order between them."""
+    """Whether values of two families can be compared."""
     if one in NUMBERS and other in NUMBERS:
         return {one, other} != {"float", "decimal"}
     return one == other or {one, other} == {"timestamp", "date"}
 
 
 def combined(one: Family, operator: str, other: Family) -> Family | None:
-    """The family of ``one + other`` or ``one - other``; None where it has no meaning."""
+    """The family of ``one + other`` or ``one - other``; None if it is undefined."""
     if one in NUMBERS and other in NUMBERS:
         if not comparable(one, other):
             return None
@@ -53,7 +53,7 @@ def combined(one: Family, operator: str, other: Family) -> Family | None:
 
 
 def scaled(one: Family, operator: str, other: Family) -> Family | None:
-    """The family of ``one * other`` or ``one / other``; None where it has no meaning."""
+    """The family of ``one * other`` or ``one / other``; None if it is undefined."""
     if one in NUMBERS and other in NUMBERS:
         if operator == "/" and one == other == "integer":
             return "float"

@@ -1,11 +1,10 @@
-"""Which Arrow types can be a join key, and how a column of one becomes int64 or float64 keys.
+"""The Arrow types that can be join keys, and the conversion of their columns to int64 or float64 keys.
 
-Below this file only int64 and float64 exist. Most types map to one of them in an order-preserving
-way that loses nothing: unsigned 64-bit integers flip their top bit (`KeyType.offset` undoes it),
-narrower numbers widen, dates and times keep their ticks (`KeyType.tick` says how long one is),
-decimals of up to 18 digits lose their point. The bounds undo these maps exactly when two columns of
-different types meet. What 64 bits cannot hold, strings, binary and longer decimals, has a *lead*: a
-key that never falls as the value rises. Leads narrow a search down; the values settle it.
+Indexes only know int64 and float64. Most types map to one of them without loss and in the same order: unsigned 64-bit
+integers flip their top bit (`KeyType.offset` undoes it), narrower numbers widen, dates and times keep their ticks
+(`KeyType.tick` is the length of one), decimals of up to 18 digits drop their point. The bounds undo these maps exactly
+when two columns of different types are compared. Strings, binary and longer decimals do not fit 64 bits. They have a
+*lead*: a key that never falls as the value rises. Leads narrow a search; the values settle it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _INT64_MIN = np.iinfo(np.int64).min
 
 @dataclass(frozen=True)
 class KeyType:
-    """What the stored numbers of one column mean: ``value = (key + offset) * unit``."""
+    """The meaning of one column's keys: ``value = (key + offset) * unit``."""
 
     column: str
     arrow: pa.DataType
@@ -37,7 +36,7 @@ class KeyType:
     tick: int = 1  # nanoseconds for dates and times, 1 for numbers
     offset: int = 0  # 2**63 for uint64, whose keys have the top bit flipped
     scale: int = 0  # digits after a decimal's point
-    role: str | None = None  # whose column it is, where that is known
+    role: str | None = None  # the column's stream, if known
 
     @property
     def is_float(self) -> bool:
@@ -45,7 +44,7 @@ class KeyType:
 
     @property
     def is_lead(self) -> bool:
-        """Whether keys only lead to values, and two values may share one."""
+        """Whether keys are leads: two values may share one."""
         plain = plain_type(self.arrow)
         return self.family in TEXTS or (self.family == "decimal" and plain.precision > DIGITS_IN_64_BITS)
 
@@ -55,7 +54,7 @@ class KeyType:
 
     @property
     def unit(self) -> Fraction:
-        """What a key of 1 is worth, in nanoseconds or as a number."""
+        """The value of one key unit, in nanoseconds or as a number."""
         return self.tick / Fraction(10) ** self.scale
 
     @property
@@ -68,9 +67,9 @@ class KeyType:
 
 
 def key_type(column: str, arrow: pa.DataType) -> KeyType:
-    """What the values of ``column`` measure; a type whose values do not compare is an error with a remedy.
+    """The key type of ``column``; raises PredicateError, with a remedy, for a type whose values do not compare.
 
-    Dictionaries and run-length codes are what they stand for.
+    Dictionary and run-length encodings have the type of their values.
     """
     types = pa.types
     plain = plain_type(arrow)
@@ -113,7 +112,7 @@ def plain_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array without chunks, dictionaries and run-length codes. No copy where there were none of them."""
+    """The column as one array without dictionary and run-length encoding. No copy unless there is something to undo."""
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(
             array.chunks or [pa.array([], array.type)]

@@ -1,6 +1,6 @@
-"""What the results show: columns of either side, values computed from them, the number of matches.
+"""The columns of the results: columns of either side, computed values, and the number of matches.
 
-Plain columns are taken from the payload as they are; only computed items cost anything per result.
+Plain columns are copied from the payload; only computed items cost arithmetic per result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class Counted:
-    """The column of a result that holds the number of matches."""
+    """The result column with the number of matches."""
 
     place: int
     name: str
@@ -47,10 +47,10 @@ class Counted:
 
 @dataclass(frozen=True)
 class Selection:
-    """The select list of a join between two roles; None stands for all columns of both.
+    """The select list of a join between two roles; None means all columns of both.
 
-    Where the kind has no right rows, None stands for those of the left. A count shows the number of matches at the end
-    unless the list gives it a place.
+    For kinds without right rows, None means the columns of the left. A count shows the number of matches last, unless
+    the list gives it a place.
     """
 
     roles: tuple[str, str]
@@ -101,24 +101,24 @@ class Selection:
 
     @property
     def computed(self) -> list[Computed]:
-        """The result columns that are computed, from columns that `needed_columns` names."""
+        """The computed result columns; `needed_columns` names the columns they use."""
         items = enumerate(self.items or ())
         return [Computed(place, item.expression, item.name) for place, item in items if isinstance(item, ComputedItem)]
 
     @property
     def counted(self) -> Counted | None:
-        """The result column that holds the number of matches, if there is one."""
+        """The result column with the number of matches, if any."""
         items = enumerate(self.items or ())
         return next((Counted(place, item.name) for place, item in items if isinstance(item, CountItem)), None)
 
     def needed_columns(self, side: int, schema: pa.Schema) -> list[str]:
-        """The columns of a side that results are made of, each once: those shown, then those computed with."""
+        """The columns of a side that results need, each once: first those shown, then those used in computed values."""
         shown = [each.column for each in self.columns(side, schema)]
         within = [column for each in self.computed for column in columns_in(each.expression)]
         return list(dict.fromkeys([*shown, *(each.name for each in within if each.stream == self.roles[side])]))
 
     def named_columns(self, side: int) -> int | None:
-        """How many columns of a side results are made of; None where that depends on its schema."""
+        """The number of columns of a side that results need; None if it depends on the schema."""
         role = self.roles[side]
         if any(isinstance(item, SelectItem) and item.role == role and item.column == "*" for item in self.items or ()):
             return None
@@ -129,9 +129,9 @@ class Selection:
         return [name for name in self.needed_columns(side, schema) if name not in schema.names]
 
     def result_schema(self, schemas: tuple[pa.Schema | None, pa.Schema | None]) -> pa.Schema:
-        """The columns of the results, in order; what needs a stream with no known schema has type null.
+        """The columns of the results, in order; columns of a stream without a known schema have type null.
 
-        Raises PredicateError where an expression does not fit the types of its columns.
+        Raises PredicateError if an expression does not fit the types of its columns.
         """
         fields: list[tuple[int, pa.Field]] = []
         for side, schema in enumerate(schemas):
@@ -171,20 +171,20 @@ class Selection:
             unknown = next((role for role in used if role not in self.roles), left)
             if unknown not in self.roles:
                 raise JoinError(
-                    f"select: {shown} names a column of {unknown!r}, which is no side of this join: "
+                    f"select: {shown} names a column of {unknown!r}, which is not a side of this join: "
                     f"its sides are {left!r} and {right!r}"
                 )
         else:
             used, shown = [item.role], f"'{item.role}.{item.column}'"
         if not self.kind.shows_right and right in used:
             raise JoinError(
-                f"select: {shown} belongs to '{right}', of which kind='{self.kind}' shows no row: "
+                f"select: {shown} belongs to '{right}', whose rows kind='{self.kind}' does not return: "
                 f"select columns of '{left}'" + (", or ask for kind='inner'" if self.kind == Kind.SEMI else "")
             )
 
 
 def check_names(names: list[str]) -> None:
-    """Refuse two result columns of one name."""
+    """Raise JoinError if two result columns have one name."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise JoinError(
@@ -206,7 +206,7 @@ def _item(roles: tuple[str, str], given: object) -> Item:
     if isinstance(given, Column):
         if given.stream not in roles:
             raise JoinError(
-                f"select: `{given!r}` is no column of this join: write {left}.{given.name} or {right}.{given.name}"
+                f"select: `{given!r}` is not a column of this join: write {left}.{given.name} or {right}.{given.name}"
             )
         return SelectItem(given.stream, given.name, name=name)
     if isinstance(given, Expression):

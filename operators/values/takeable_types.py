@@ -1,4 +1,4 @@
-"""Types that Arrow can take rows of, for those that it cannot: views of strings, and run-length codes."""
+"""Replacements for types that Arrow's `take` does not support: string views and run-length encoding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 
 def takeable_type(kind: pa.DataType) -> pa.DataType:
-    """The type itself, or one that holds the same values and that Arrow has a `take` for."""
+    """The type itself, or one with the same values that `take` supports."""
     types = pa.types
     if types.is_string_view(kind):
         return pa.large_string()
@@ -47,7 +47,7 @@ def from_takeable(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def take_rows(rows: pa.RecordBatch, places: npt.NDArray[np.integer[Any]]) -> pa.RecordBatch:
-    """The rows at these places, whatever the types of their columns. Cost: one copy, two where Arrow has no `take`."""
+    """The rows at these places, for columns of any type. Cost: one copy; two for types without `take`."""
     kinds = [takeable_type(field.type) for field in rows.schema]
     index = pa.array(places)
     if kinds == rows.schema.types:

@@ -1,7 +1,7 @@
-"""Keys of strings and binary: leads that keep their order, and hashes where only equality is asked.
+"""Keys of strings and binary: leads, which keep the order, and hashes, for conditions that only ask for equality.
 
-Strings compare by their UTF-8 bytes, which is the order of their code points. Equal bytes have equal keys, whatever the
-Arrow type that holds them.
+Strings compare by their UTF-8 bytes, which is the order of their code points. Equal bytes have equal keys in every
+Arrow type.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def hashes_of(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def text_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of a column, and where each value begins and ends."""
+    """The bytes of a column, and the offsets of its values."""
     types = pa.types
     kind = array.type
     if types.is_fixed_size_binary(kind) or types.is_string_view(kind) or types.is_binary_view(kind):

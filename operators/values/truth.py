@@ -10,7 +10,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Truth:
-    """Where a condition is true, and where it is known (None: everywhere); what is true is known."""
+    """The rows where a condition is true, and where it is known (None: everywhere). A true row is known."""
 
     true: np.ndarray
     known: np.ndarray | None = None
@@ -31,7 +31,7 @@ class Truth:
         return Truth(true, true | (self.false() & other.false()))
 
     def false(self) -> np.ndarray:
-        """Where it is known not to be true."""
+        """The rows where the condition is known to be false."""
         return (~self).true
 
     def to_arrow(self) -> pa.Array:
@@ -40,7 +40,7 @@ class Truth:
 
 
 def validity(array: pa.Array) -> np.ndarray | None:
-    """Which values are not null; None if none is."""
+    """Which values are not null; None if all are."""
     return bools(array.is_valid()) if array.null_count else None
 
 

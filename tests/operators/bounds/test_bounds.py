@@ -363,7 +363,7 @@ TZ = pa.timestamp("us", "UTC")
         (R.k + S.k < 3, pa.timestamp("s"), pa.timestamp("s"), "has no meaning"),
         (2 * R.k < S.k, pa.timestamp("s"), pa.timestamp("s"), "cannot be scaled"),
         (0.5 * R.k < S.k, pa.duration("s"), pa.duration("s"), "only by a whole number"),
-        (-R.k < S.k, pa.timestamp("s"), pa.timestamp("s"), "no negative"),
+        (-R.k < S.k, pa.timestamp("s"), pa.timestamp("s"), "cannot be negated"),
         (R.k + timedelta(1) < S.k, pa.time64("us"), pa.time64("us"), "difference"),
         (R.k < S.k, pa.time32("s"), pa.timestamp("s"), "time of day cannot be compared with"),
         (R.k < S.k, pa.string(), I64, r'a string cannot be compared with an integer .*table\["k"\]\.cast\("int64"\)'),

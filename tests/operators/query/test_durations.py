@@ -54,7 +54,7 @@ def test_decimals_are_not_rounded(whole: int, millionths: int, unit: str) -> Non
     if exact.denominator == 1:
         assert parse_duration(text) == timedelta(microseconds=int(exact))
     else:
-        with pytest.raises(DurationError, match="no whole number of microseconds"):
+        with pytest.raises(DurationError, match="not a whole number of microseconds"):
             parse_duration(text)
 
 
@@ -79,7 +79,7 @@ def test_decimals_are_not_rounded(whole: int, millionths: int, unit: str) -> Non
         ("30 min 1 h", "write the longest unit first and each unit once"),
         ("1 h 2 hours", "write the longest unit first and each unit once"),
         ("1 h -5 min", "from '-5 min' on"),
-        ("0.5 us", "no whole number of microseconds"),
+        ("0.5 us", "not a whole number of microseconds"),
         ("1000000000 d", "longer than the 999,999,999 days"),
     ],
 )

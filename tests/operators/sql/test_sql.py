@@ -272,7 +272,7 @@ FROM = "SELECT * FROM R, S WHERE R.a < S.b "
     ("message", "caret_under", "text", "parameters"),
     [
         at('pass parameters={"D": ..}', "D' ON", Q2),
-        at("window uses no parameter 'X'", "", Q1, {"X": 1}),
+        at("the WINDOW clause does not use the parameter 'X'", "", Q1, {"X": 1}),
         at("parameter 'D' is True", "D'", Q2, {"D": True, "W": 1}),
         at("give both a unit, or neither", ")", Q2, {"D": 1, "W": timedelta(1)}),
         at("slide must be positive, not 0", "TUMBLE", FROM + "WINDOW AS (TUMBLE INTERVAL '0')"),
@@ -307,18 +307,18 @@ FROM = "SELECT * FROM R, S WHERE R.a < S.b "
         at("comparison with NULL is never true: write IS NULL", "R.x", FROM + "AND R.x = NULL"),
         at("`R.x IS TRUE` is not supported: IS takes NULL", "R.x", FROM + "AND R.x IS TRUE"),
         at("IN takes a list of values", "R.x", FROM + "AND R.x IN (SELECT 1)"),
-        at("a query within a query is not supported", "S.x", "SELECT * FROM R JOIN S ON EXISTS (SELECT S.x)"),
+        at("subqueries are not supported", "S.x", "SELECT * FROM R JOIN S ON EXISTS (SELECT S.x)"),
         at("OR .. IS NULL for what NULL should do", "R.x", FROM + "AND R.x IS DISTINCT FROM S.x"),
         at("`R.x LIKE 'a%'` is not supported", "R.x", FROM + "AND R.x LIKE 'a%'"),
         at("compare column by column", "R.x", FROM + "AND (R.x, R.y) = (S.x, S.y)"),
         at("sqrt is not a function of this query", "sqrt", FROM + "AND sqrt(R.x) < S.x"),
         at("belongs in the SELECT list", "COUNT", FROM + "AND COUNT(*) > 3"),
-        at("'2024-13-01' is no DATE: write DATE '2024-02-29'", "'2024", FROM + "AND R.x < DATE '2024-13-01'"),
+        at("'2024-13-01' is not a DATE: write DATE '2024-02-29'", "'2024", FROM + "AND R.x < DATE '2024-13-01'"),
         at("is finer than a microsecond", "'2024", FROM + "AND R.x < TIMESTAMP '2024-01-01 00:00:00.1234567'"),
-        at("says no time zone: write TIMESTAMPTZ '2024-01-01+00:00'", "'2024",
+        at("has no time zone: write TIMESTAMPTZ '2024-01-01+00:00'", "'2024",
            FROM + "AND R.x < TIMESTAMPTZ '2024-01-01'"),
         at("INT '3' is not supported: write a number", "'3'", FROM + "AND R.x < INT '3'"),
-        at("'x' is no DECIMAL: write DECIMAL '0.10'", "'x'", FROM + "AND R.x < DECIMAL 'x'"),
+        at("'x' is not a DECIMAL: write DECIMAL '0.10'", "'x'", FROM + "AND R.x < DECIMAL 'x'"),
         at("two hexadecimal digits per byte", "X'0'", FROM + "AND R.x < X'0'"),
         at("BETWEEN SYMMETRIC", "R.x", FROM + "AND R.x BETWEEN SYMMETRIC S.x AND S.y"),
         at("`R.x << S.x` is not supported", "R.x", FROM + "AND R.x < < S.x"),
@@ -336,17 +336,17 @@ FROM = "SELECT * FROM R, S WHERE R.a < S.b "
            "SELECT * FROM R JOIN S USING (a, b)"),
         at("NATURAL JOIN is not supported", "S", "SELECT * FROM R NATURAL JOIN S"),
         at("write FROM S LEFT SEMI JOIN R ON", "S ON", "SELECT * FROM R RIGHT SEMI JOIN S ON R.a < S.b"),
-        at("`S.x = 1`: WHERE of a LEFT JOIN may speak of R alone: move it into ON", "S.x",
+        at("`S.x = 1`: WHERE of a LEFT JOIN may use columns of R only: move it into ON", "S.x",
            "SELECT * FROM R LEFT JOIN S ON R.a < S.b WHERE R.x = 1 AND S.x = 1"),
-        at("`R.x < S.x`: WHERE of a RIGHT JOIN may speak of S alone", "R.x",
+        at("`R.x < S.x`: WHERE of a RIGHT JOIN may use columns of S only", "R.x",
            "SELECT * FROM R RIGHT JOIN S ON R.a < S.b WHERE R.x < S.x"),
         at("write SELECT R.* FROM R LEFT ANTI JOIN S", "S.x",
            "SELECT * FROM R LEFT JOIN S ON R.a < S.b WHERE S.x IS NULL"),
-        at("FULL JOIN makes up rows of nulls", "R.x", "SELECT * FROM R FULL JOIN S ON R.a < S.b WHERE R.x = 1"),
-        at("rows of S do not come out", "S.x", "SELECT * FROM R SEMI JOIN S ON R.a < S.b WHERE S.x = 1"),
-        at("`S.x` belongs to S, of which SEMI JOIN shows no row: select columns of R, or write JOIN", "S.x",
+        at("a FULL JOIN fills either side with nulls", "R.x", "SELECT * FROM R FULL JOIN S ON R.a < S.b WHERE R.x = 1"),
+        at("it returns no rows of S", "S.x", "SELECT * FROM R SEMI JOIN S ON R.a < S.b WHERE S.x = 1"),
+        at("`S.x` belongs to S, whose rows SEMI JOIN does not return: select columns of R, or write JOIN", "S.x",
            "SELECT R.x, S.x FROM R SEMI JOIN S ON R.a < S.b"),
-        at("`S.x - R.x` belongs to S, of which ANTI JOIN", "S.x",
+        at("`S.x - R.x` belongs to S, whose rows ANTI JOIN", "S.x",
            "SELECT S.x - R.x AS d FROM R ANTI JOIN S ON R.a < S.b"),
         at("write JOIN for LEFT JOIN", "COUNT", "SELECT COUNT(*) FROM R LEFT JOIN S ON R.a < S.b"),
         at("`COUNT(R.x)` is not supported: write COUNT(*)", "COUNT", "SELECT COUNT(R.x) FROM R, S WHERE R.a < S.b"),
@@ -444,7 +444,7 @@ def test_functions_of_a_query_are_called_by_the_name_they_are_given() -> None:
 
 
 def test_a_condition_alone_may_not_be_a_query() -> None:
-    with pytest.raises(PredicateError, match="a query within a query"):
+    with pytest.raises(PredicateError, match="subqueries are not supported"):
         parse_condition("SELECT 1", "R", "S")
     with pytest.raises(QueryError, match=r"empty: write a condition such as R\.a < S\.b"):
         parse_condition("", "R", "S")
