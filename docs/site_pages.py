@@ -46,8 +46,21 @@ def _in_docs(markdown: str) -> str:
 
 def _front() -> str:
     """A page with a link to every name that `interlace` exports."""
-    rows = [f"| [`il.{name}`][{package}.{name}] | `{package}` |" for name, package in _names("interlace")]
-    return "\n".join(["# interlace", "", _opening("interlace"), "", "| name | defined in |", "|---|---|", *rows])
+    rows = [
+        f"| [`il.{name}`][{package}.{name}] | `{package}` | {_summary(package, name)} |"
+        for name, package in _names("interlace")
+    ]
+    return "\n".join(["# interlace", "", _opening("interlace"), "", "| name | package | |", "|---|---|---|", *rows])
+
+
+def _summary(package: str, name: str) -> str:
+    """The first line of a class's or function's docstring."""
+    module = dict(_names(package))[name].replace(".", "/")
+    for node in ast.parse((ROOT / package / f"{module}.py").read_text()).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            first_line, *_ = (ast.get_docstring(node) or "").split("\n")
+            return first_line.replace("|", "\\|")
+    return ""
 
 
 def _reference(package: str) -> str:
