@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.__main__ import BENCHMARKS
 from spark_bridge import SparkUnavailableError, require_java
-from tests.docs.code_blocks import BLOCKS, ROOT, CodeBlock
+from tests.docs.code_blocks import BLOCKS, PAGES, ROOT, CodeBlock
 from tests.docs.fresh_process import FreshProcesses
 
 PYTHON = [block for block in BLOCKS if block.language == "python"]
@@ -74,10 +75,12 @@ def test_what_a_shell_block_calls_exists(block: CodeBlock) -> None:
     assert set(re.findall(r"\bmake ([\w-]+)", block.code)) <= set(targets)
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted({block.page for block in BLOCKS})])
-def test_the_modules_that_a_page_names_exist(page: str) -> None:
-    for module in re.findall(r"python -m ([\w.]+)", (ROOT / page).read_text()):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_modules_and_benchmarks_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text()
+    for module in re.findall(r"python -m ([\w.]+)", text):
         assert importlib.util.find_spec(module) is not None, module
+    assert set(re.findall(r"python -m benchmarks\s([\w-]+)", text)) <= set(BENCHMARKS)
 
 
 def test_a_block_does_not_know_the_names_of_another(processes: FreshProcesses) -> None:
