@@ -1,4 +1,4 @@
-"""Which engine runs a join when the user leaves it open, and why."""
+"""The choice of an engine where the user leaves it open, with its reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ against 1.1 in 2^17 with both cores used by SPOJoin only, 0.45 against 0.6 in 2^
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """An engine and the reason for it, in a sentence."""
+    """An engine and, in a sentence, the reason for it."""
 
     engine: Engine
     reason: str
@@ -32,11 +32,11 @@ class EngineChoice:
 
 
 def choose_engine(predicate: Predicate, windows: Sequence[Window] = ()) -> EngineChoice:
-    """From the condition and the windows; the index within is chosen with the first rows (`index_setting`).
+    """Choose from the condition and the windows; the index inside is chosen with the first rows (`index_setting`).
 
-    Engines that compare everything (ScaleJoin, SplitJoin and HandshakeJoin without an index) or that divide a window
-    among cores, each of which is then searched by every row, are for comparison and for clusters of many machines: on
-    the cores of one, an index that all share costs less (`python -m benchmarks engines`).
+    Some engines compare every pair (ScaleJoin, SplitJoin and HandshakeJoin without an index) or divide a window among
+    cores, so that every row probes each of them. They are for comparison and for clusters of many machines. On the
+    cores of one machine, one shared index costs less (`python -m benchmarks engines`).
     """
     asked = [what for dimension in predicate.dimensions if (what := asked_of(dimension)) != "nothing"]
     if not asked:

@@ -1,7 +1,7 @@
-"""Computed columns of rows that stand alone, while the other stream has sent nothing, so that its types are unknown.
+"""Computed columns of unmatched rows while the other stream has sent nothing, so that its types are unknown.
 
-All its columns are null then, of whatever type: so is every value computed from them, comparisons with them are
-unknown, and only IS NULL, AND, OR and NOT make something known of that.
+All columns of that stream are null, whatever their type. Every value computed from them is null, comparisons with them
+are unknown, and only IS NULL, AND, OR and NOT can still have a known result.
 """
 
 from __future__ import annotations

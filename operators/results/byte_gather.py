@@ -1,4 +1,4 @@
-"""Byte strings picked from a long row of them."""
+"""Gathering byte strings from a contiguous buffer."""
 
 from __future__ import annotations
 

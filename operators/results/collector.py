@@ -1,13 +1,13 @@
-"""The collector: joins what the elements found into result rows, in the order that the user asked for.
+"""The collector: turns the elements' matches into result rows, in the order that the user asked for.
 
-In: payload rows and limits from the router, matches from every element that answers probes. Each of them punctuates;
-what lies below the smallest punctuation is complete, and is sent in order. Where the ordering is strict or outer that
-is all, and an input that is ahead of the others is left waiting. Where it is weaker, the answers to rows of the group
-that is open go out as they come, as soon as the payload is there.
+In: payload rows and limits from the router, matches from every element that answers probes. Each of them punctuates.
+Rows up to the smallest punctuation are complete, and their results are emitted in order. With strict or outer ordering
+an input that is ahead of the others waits. With weaker orderings, answers to rows of the open group are emitted as they
+come, as soon as their payload is there.
 Out: result rows, then the punctuation.
 
-What keys could not decide is decided here, on the pairs that they led to (`pair_check`); what a kind of join makes of
-pairs and rows is in `result_kinds`.
+The collector also evaluates, on candidate pairs, the conditions that keys could not decide (`pair_check`).
+`result_kinds` turns pairs and rows into the results of a kind of join.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RESULT_ROWS = 1 << 18
 class Collector(Bolt):
     """Shows the selected columns of both sides.
 
-    checks:    for each alternative of the condition what its keys leave open.
+    checks:    for each alternative of the condition the part that its keys do not decide.
     answering: the elements that answer for each alternative.
     """
 
@@ -64,11 +64,11 @@ class Collector(Bolt):
 
 
 class CollectorTask(Task):
-    """Holds the answers until they may be sent."""
+    """Holds the answers until they may be emitted."""
 
     def __init__(self, description: Collector, origins: tuple[Origin, ...]) -> None:
         self._ordering: Ordering = description.ordering
-        # a row is counted when all have answered
+        # a count is complete when all elements have answered
         self._aligned = is_aligned(description.ordering) or description.selection.kind is Kind.COUNT
         self._router = next(origin.index for origin in origins if origin.component == description.router)
         self._checks = _checks_by_origin(description, origins)
@@ -119,10 +119,10 @@ class CollectorTask(Task):
         return self._emit(self._results.end(), 0.0)
 
     def blocked(self, origin: Origin) -> bool:
-        """An input waits while it is ahead and what it has said cannot be sent.
+        """Block inputs that are ahead and whose answers cannot be emitted yet.
 
-        The router may run ahead where answers need not wait for each other, only for their payload: it is kept back by
-        the slowest element, whose inbox is bounded.
+        The router may run ahead where answers wait only for their payload, not for each other. The slowest element,
+        whose inbox is bounded, holds it back.
         """
         if self._reached[origin.index] <= self._complete:
             return False
@@ -139,17 +139,17 @@ class CollectorTask(Task):
         }
 
     def check_invariants(self) -> None:
-        # complete is what every input has reached
+        # every input has reached `complete`
         assert self._complete == min(self._reached)
         for side in (LEFT, RIGHT):
-            # nothing waits that could have been sent
+            # nothing waits that could have been emitted
             first = self._waiting[side].first
             assert first is None or first >= self._probes[side].end(self._passing)
         self._results.check_invariants()
 
     @property
     def _passing(self) -> int:
-        """The last sequence number whose results may be sent as they are found: the group is open, the payload here."""
+        """The last sequence number whose results may be emitted at once: its group is open and its payload is here."""
         if self._aligned:
             return self._complete
         return min(open_until(self._ordering, self._complete), self._reached[self._router])
@@ -168,7 +168,7 @@ class CollectorTask(Task):
             check.take(side, payload)
 
     def _emit_open(self) -> Iterator[Emit]:
-        """Send the answers that need not wait for other elements, as each came; their payload must be here."""
+        """Emit the answers that need not wait for other elements, in order of arrival; their payload must be here."""
         if self._aligned:
             return
         for side in (LEFT, RIGHT):
@@ -179,7 +179,7 @@ class CollectorTask(Task):
                     yield from self._emit(self._results.pairs(*pairs_of(side, answer)), probes.born(answer.first))
 
     def _emit_complete(self, complete: int, born: float) -> Iterator[Emit]:
-        """Send the results of the probe rows up to sequence number `complete`, but for those that have gone ahead."""
+        """Emit the results of the probe rows up to sequence number `complete` that were not emitted early."""
         self._complete = complete
         ordered = self._ordering == "strict"
         taken, merged = [], []
@@ -194,7 +194,7 @@ class CollectorTask(Task):
         self._forget(complete)
 
     def _settled(self, side: int, answer: Answer) -> Answer:
-        """The matches of an answer that are what the condition asks for, of which keys may not be able to tell all."""
+        """The matches of an answer that satisfy the whole condition, which keys may not decide."""
         check = self._filter(answer.origin)
         if check is None or not len(answer.matches.positions):
             return answer
@@ -217,7 +217,7 @@ class CollectorTask(Task):
             self._emitted += rows.num_rows
 
     def _forget(self, complete: int) -> None:
-        """Drop the payload that no later probe can meet: as the limits of the last complete step say."""
+        """Drop the payload that no later probe row can meet, by the limits of the last complete step."""
         while self._router_reached and self._router_reached[0] <= complete:
             self._router_reached.popleft()
             limits = self._limits.popleft()

@@ -1,4 +1,4 @@
-"""Whether hashes of texts can stand for the texts: as long as no two different ones that are held share one."""
+"""Hashes may stand for texts as long as no two different texts that are held share a hash."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from operators.values.key_types import decoded
 from operators.values.text_keys import hashes_of, text_bytes
 
 LEAST_ROWS = 1 << 16
-"""Rows that are taken before those that are gone are forgotten."""
+"""Rows that are taken between two removals of texts that are no longer held."""
 
 
 class HeldTexts(Protocol):
     """The texts of live rows."""
 
     def texts(self, side: int, column: str) -> Texts:
-        """A column of a side where it lies."""
+        """A column of a side, in place."""
 
 
 class FaithfulHashes:
-    """Looks at every row's text of an equality once, so that its pairs need not be looked at.
+    """Checks every row's text of an equality once, so that its candidate pairs need no check.
 
-    Keys of an equality between texts are their hashes. Among the texts seen here there are as many different hashes as
-    different texts, or there is a collision; without one, equal hashes mean equal texts, and every candidate is a
-    match. After a collision candidates are compared, until the texts that collided are gone.
+    Keys of an equality between texts are their hashes. If there are as many different hashes as different texts, there
+    is no collision: equal hashes mean equal texts, and every candidate is a match. After a collision candidates are
+    compared, until the texts that collided are dropped.
 
     Cost: O(bytes) for a row, amortised. Memory: the distinct texts among up to three times the live rows, and about
     80 bytes for each.
     """
 
     def __init__(self, columns: tuple[str, str], held: HeldTexts) -> None:
-        """`held` has the texts of all rows that have come and may still be in a pair."""
+        """`held` has the texts of all rows that may still be in a pair."""
         self._columns = columns
         self._held = held
         self._taken = 0
@@ -52,7 +52,7 @@ class FaithfulHashes:
         return self._texts.nbytes + self._hashes.nbytes
 
     def take(self, side: int, rows: pa.RecordBatch) -> None:
-        """Look at new rows of a side, which are held; at times forget those that are held no more."""
+        """Check new rows of a side, which are held; now and then drop texts that are no longer held."""
         self._taken += rows.num_rows
         if self._taken > LEAST_ROWS + 2 * sum(len(texts.ends) - 1 for texts in self._live()):
             self._take_again()
@@ -60,7 +60,7 @@ class FaithfulHashes:
             self._add(*text_bytes(decoded(rows.column(self._columns[side]))))
 
     def _take_again(self) -> None:
-        """Forget everything but the texts of live rows."""
+        """Drop everything except the texts of live rows."""
         self._texts, self._hashes = ByteDictionary(), WordDictionary(1)
         live = self._live()
         for texts in live:

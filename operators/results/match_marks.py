@@ -16,7 +16,7 @@ def mark(positions: np.ndarray, base: int, matched: np.ndarray) -> None:
 
 @kernel
 def mark_first(positions: np.ndarray, base: int, matched: np.ndarray, found: np.ndarray) -> int:
-    """Mark rows; list those that were not marked, and return how many."""
+    """Mark rows; list the newly marked ones, and return how many."""
     size = 0
     for i in range(positions.size):
         if not matched[positions[i] - base]:
@@ -39,9 +39,9 @@ def mark_first_pairs(
     matched: np.ndarray,
     found: np.ndarray,
 ) -> int:
-    """Mark the left rows of all pairs, list those that were not marked by their first pairs, and return how many.
+    """Mark the left rows of all pairs, list the newly marked ones at their first pairs, and return how many.
 
-    Goes through the rows of both sides in their order. A left row's first pair is that with the least position.
+    Takes the rows of both sides in order. A left row's first pair is the one with the smallest position.
     """
     size, left, right = 0, 0, 0
     while left < left_seqs.size or right < right_seqs.size:

@@ -1,4 +1,4 @@
-"""Evaluating on candidate pairs what keys left open: residuals, values that keys only led to, exclusions."""
+"""Evaluates on candidate pairs what keys do not decide: residuals, values that keys only approximate, exclusions."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Payload(Protocol):
         """The values of a column for pairs of left and right positions."""
 
     def texts(self, side: int, column: str) -> Texts:
-        """A column of strings or binary where it lies."""
+        """A column of strings or binary, in place."""
 
 
 def bind_filter(
     predicate: Predicate, schemas: tuple[pa.Schema, pa.Schema], payload: Payload
 ) -> PairFilter | None:
-    """What there is to evaluate on pairs, given the payload and its schemas; None if the keys decide everything."""
+    """The filter for pairs, given the payload and its schemas; None if the keys decide everything."""
     required = [] if predicate.residual is None else [predicate.residual]
     settled = []
     for dimension in predicate.dimensions:
@@ -57,7 +57,7 @@ def bind_filter(
 
 
 class PairFilter:
-    """Keeps the pairs whose texts are `settled`, of which `required` is true and none of `excluded` is."""
+    """Keeps the pairs whose texts pass `settled`, for which `required` is true and none of `excluded` is."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class PairFilter:
         self.tested = 0
 
     def take(self, side: int, rows: pa.RecordBatch) -> None:
-        """Payload has come."""
+        """Take new payload of a side."""
         for _, hashes in self._settled:
             if hashes is not None:
                 hashes.take(side, rows)
 
     def keep(self, side: int, answer: Answer) -> Answer:
-        """The pairs of an answer to rows of a side that stay; what has been found to go is not evaluated any more."""
+        """The pairs of an answer to rows of a side that pass. A pair that fails one condition skips the others."""
         tested = 0
         for settling, hashes in self._settled:
             if hashes is None or not hashes.hold:

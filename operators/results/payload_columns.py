@@ -1,7 +1,6 @@
 """One column of live rows, by position: values of fixed width, byte strings, and Arrow chunks for all other types.
 
-Each takes rows in time proportional to their number (and bytes), however many are live. A position that is missing
-gives null.
+Taking rows costs time proportional to their number and bytes, however many are live. A missing position gives null.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class PayloadColumn(ABC):
 
     @abstractmethod
     def take(self, positions: Int64, missing: Bool | None) -> pa.Array:
-        """The values at some positions, and null for those that are missing, which are not all."""
+        """The values at some positions, null where the position is missing; not all are missing."""
 
     @abstractmethod
     def drop_before(self, position: int) -> None: ...
@@ -42,12 +41,12 @@ class PayloadColumn(ABC):
     def nbytes(self) -> int: ...
 
     def texts(self) -> Texts:
-        """The values where they lie, of a type that `is_text`."""
+        """The values in place, for types that are `is_text`."""
         raise AssertionError("only text is looked at where it lies")
 
 
 def payload_column(name: str, kind: pa.DataType) -> PayloadColumn:
-    """Holds a column of a type."""
+    """The holder for a column of a type."""
     if isinstance(kind, pa.BaseExtensionType):
         return _Extension(kind, payload_column(name, kind.storage_type))
     if _fixed_width(kind) is not None:
@@ -56,7 +55,7 @@ def payload_column(name: str, kind: pa.DataType) -> PayloadColumn:
 
 
 def _fixed_width(kind: pa.DataType) -> int | None:
-    """Bytes per value, where all values have as many and no parts."""
+    """Bytes per value, for types of fixed width without children; None for others."""
     types = pa.types
     if types.is_boolean(kind):
         return 1
@@ -140,7 +139,7 @@ class _FixedWidth(PayloadColumn):
 
 
 class _Bytes(PayloadColumn):
-    """Strings and binary: all bytes in a row, and where each value begins and ends."""
+    """Strings and binary: all bytes in one buffer, and where each value begins and ends."""
 
     def __init__(self, name: str, kind: pa.DataType) -> None:
         self._name = name
@@ -188,7 +187,7 @@ class _Bytes(PayloadColumn):
         return taken.cast(self._kind) if self._view else taken
 
     def texts(self) -> Texts:
-        if self._leads is None:  # from now on they are kept up
+        if self._leads is None:  # from now on kept up to date
             self._leads = GrowingArray(np.int64, self._ends.base)
             self._add_leads(self._bytes.values, self._ends.values - self._bytes.base)
         return Texts(self._bytes.values, self._ends.values, self._bytes.base, self._ends.base, self._leads.values)
@@ -215,7 +214,7 @@ class _Bytes(PayloadColumn):
 
 
 class _Extension(PayloadColumn):
-    """An extension type, held as what it is stored as."""
+    """An extension type, held as its storage type."""
 
     def __init__(self, kind: pa.BaseExtensionType, storage: PayloadColumn) -> None:
         self._kind = kind
@@ -236,7 +235,7 @@ class _Extension(PayloadColumn):
 
 
 class _Chunks(PayloadColumn):
-    """Arrow arrays of geometrically falling sizes, oldest first."""
+    """Arrow arrays of geometrically decreasing sizes, oldest first."""
 
     def __init__(self, name: str, kind: pa.DataType) -> None:
         self._name = name

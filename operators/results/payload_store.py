@@ -41,7 +41,7 @@ class PayloadStore:
         return self._take(self.schema.get_field_index(name), positions, nullable)
 
     def texts(self, name: str) -> Texts:
-        """A column of strings or binary where it lies, until the next change. Cost: O(1)."""
+        """A column of strings or binary, in place, valid until the next change. Cost: O(1)."""
         return self._columns[self.schema.get_field_index(name)].texts()
 
     def _take(self, number: int, positions: Int64, nullable: bool) -> pa.Array:

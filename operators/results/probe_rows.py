@@ -1,4 +1,4 @@
-"""The rows of one side whose results are not complete, as the collector keeps them."""
+"""The rows of one side whose results are not complete, in the collector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.protocol.columns import Int64
 class ProbeStep:
     """Consecutive rows of one side, the first at position `first`: their sequence numbers and when they came in.
 
-    expired: for each side, below which position its rows have expired at each of these rows; None where nobody asks.
+    expired: for each side, the position below which its rows have expired at each of these rows; None if not needed.
     """
 
     first: int
@@ -76,7 +76,7 @@ class ProbeRows:
 
 @dataclass(frozen=True)
 class TakenRows:
-    """Rows that are complete, the first of them at position `first`."""
+    """Complete rows, the first of them at position `first`."""
 
     first: int
     steps: tuple[ProbeStep, ...]
@@ -87,7 +87,7 @@ class TakenRows:
         return _joined([step.seq for step in self.steps])
 
     def expired(self, side: int) -> Int64:
-        """At each of them, below which position the rows of a side have expired."""
+        """At each of them, the position below which the rows of a side have expired."""
         return _joined([each for step in self.steps if (each := step.expired[side]) is not None])
 
 

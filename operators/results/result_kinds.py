@@ -1,4 +1,4 @@
-"""From pairs to results: what each kind of join makes of the pairs of a complete stretch of rows.
+"""From pairs to results: for each kind of join, the results of consecutive complete rows and their pairs.
 
 A result is a row of the left and a row of the right side, either of which may be missing (`NOBODY`).
 """
@@ -44,10 +44,10 @@ NOTHING = Results(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class ResultMaker(ABC):
-    """What one kind of join does with the rows and the pairs that it is shown."""
+    """Turns rows and pairs into the results of one kind of join."""
 
     def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:  # noqa: B027
-        """Rows of a side have come, at the next positions."""
+        """Take the next rows of a side."""
 
     @abstractmethod
     def pairs(self, left: Int64, right: Int64) -> Results:
@@ -55,24 +55,24 @@ class ResultMaker(ABC):
 
     @abstractmethod
     def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
-        """The results of rows that are complete, but for pairs that were shown before.
+        """The results of complete rows, except those of pairs that `pairs` has seen before.
 
-        ordered: by the earlier row within one later row.
+        ordered: sort the pairs of one later row by the earlier row.
         """
 
     def count(self, side: int, first: int, counts: Int64) -> None:
-        """An element says how many matches it has for rows of a side, the first at position `first`."""
+        """Take an element's numbers of matches for rows of a side, the first at position `first`."""
         raise AssertionError("only a count join asks for counts")
 
     def expire(self, side: int, listed: ExpiredRows) -> None:  # noqa: B027
-        """Rows of a side that expire one by one, at places that may not be complete yet; lists come in their order."""
+        """Take rows of a side that expire one by one, at places that may not be complete yet; lists come in order."""
 
     def end(self) -> Results:
-        """What comes out when no row follows."""
+        """The results at the end of all streams."""
         return NOTHING
 
     def needed_from(self, side: int) -> int | None:
-        """The first position whose row may still come out by itself; None: no row does."""
+        """The first position whose row may still come out unmatched; None: no row does."""
         return None
 
     @property
@@ -85,7 +85,7 @@ class ResultMaker(ABC):
 
 
 def result_maker(kind: Kind) -> ResultMaker:
-    """Make the working part of a kind."""
+    """The result maker of a kind."""
     if kind is Kind.INNER:
         return InnerPairs()
     return CountedRows() if kind is Kind.COUNT else PairsAndRows(kind)
@@ -102,7 +102,7 @@ class InnerPairs(ResultMaker):
 
 
 class CountedRows(ResultMaker):
-    """Every row with the number of its pairs, as it completes; rows of both sides in order, the left role first."""
+    """Every row with the number of its pairs, when it is complete; rows of both sides in order, the left role first."""
 
     def __init__(self) -> None:
         self._shown = (GrowingArray(np.bool_), GrowingArray(np.bool_))
@@ -137,7 +137,7 @@ class CountedRows(ResultMaker):
         )
 
     def _take_counts(self, side: int, matches: Matches) -> Int64:
-        """The matches of the next rows of a side: those that were listed, and those that were only counted."""
+        """The number of matches of the next rows of a side, from lists and from counts."""
         own, total = self._counts[side], matches.counts()
         known = own.values[: len(total)]
         total[: len(known)] += known
@@ -146,7 +146,7 @@ class CountedRows(ResultMaker):
         return total
 
     def _take_shown(self, side: int, rows: int) -> Int64:
-        """Which of the next rows of a side, by number, are to come out."""
+        """Which of the next rows of a side, by number, come out."""
         own = self._shown[side]
         shown = np.flatnonzero(own.values[:rows])
         own.drop_before(own.base + rows)
@@ -198,7 +198,7 @@ class PairsAndRows(ResultMaker):
     def _found(
         self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool
     ) -> Results:
-        """The results of the pairs of complete rows; semi and anti need not list the pairs for it."""
+        """The results of the pairs of complete rows; semi and anti joins do not list the pairs."""
         remembered = self._sides[LEFT]
         if self._kind not in (Kind.SEMI, Kind.ANTI):
             return self.pairs(*_paired(rows, matches, ordered))
@@ -261,7 +261,7 @@ class PairsAndRows(ResultMaker):
 
 
     def _take_listed(self, side: int, remembered: MatchedRows, complete: int) -> tuple[Int64, Int64, Int64]:
-        """The unmatched ones of the rows that expire one by one, at places up to `complete`."""
+        """The unmatched ones among rows that expire one by one, at places up to `complete`."""
         taken = self._listed[side]
         positions = np.concatenate([each.positions for each in taken])
         places = np.concatenate([each.places for each in taken])

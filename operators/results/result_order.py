@@ -1,9 +1,9 @@
-"""Putting matches in result order.
+"""Puts matches in result order.
 
-Results are ordered by the later row's sequence number, then by the earlier row's (design, section 3); in a self-join,
-of the two directions of one pair the one with the later row on the left comes first. Each element answers with the
-positions it knows, in order within each probe row; here the answers of all elements become one list of pairs. Weaker
-orderings (`orderings`) leave out what they do not promise.
+Results are ordered by the later row's sequence number, then by the earlier row's (docs/semantics.md, Order of results).
+In a self-join, of the two directions of one pair the one with the later row on the left comes first. Each element
+answers with the positions it knows, in order within each probe row; here the answers of all elements become one list
+of pairs. Weaker orderings (`orderings`) skip the sorting that they do not promise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Answer:
-    """What input number `origin` said about consecutive probe rows of one side, the first of them at `first`."""
+    """The answer of input number `origin` to consecutive probe rows of one side, the first at position `first`."""
 
     origin: int
     first: int
@@ -34,7 +34,7 @@ class Answer:
         return self.first + len(self.matches)
 
     def split(self, position: int) -> tuple[Answer, Answer]:
-        """What was said about the rows before `position`, and about the others."""
+        """The answers to the rows before `position`, and to the others."""
         rows = position - self.first
         offsets, positions = self.matches.offsets, self.matches.positions
         cut = offsets[rows]
@@ -45,7 +45,7 @@ class Answer:
 
 
 class WaitingAnswers:
-    """The answers about one side's rows that have come and not been sent on."""
+    """Answers to one side's rows that have not been emitted."""
 
     def __init__(self) -> None:
         self._answers: list[Answer] = []
@@ -54,16 +54,16 @@ class WaitingAnswers:
         self._answers.append(answer)
 
     def holds(self, origin: int) -> bool:
-        """Whether something of that input waits."""
+        """Whether an answer of that input waits."""
         return any(answer.origin == origin for answer in self._answers)
 
     @property
     def first(self) -> int | None:
-        """The smallest position that is spoken of; None when nothing waits."""
+        """The smallest position with an answer; None when nothing waits."""
         return min((answer.first for answer in self._answers), default=None)
 
     def take(self, end: int) -> list[Answer]:
-        """Remove what was said about the rows before position `end`, in the order in which it came."""
+        """Remove the answers to the rows before position `end`, in order of arrival."""
         taken, kept = [], []
         for answer in self._answers:
             if answer.end <= end:
@@ -79,9 +79,9 @@ class WaitingAnswers:
 
 
 def merge_answers(answers: Iterable[Answer], first: int, end: int, ordered: bool) -> Matches:
-    """Join all that was said about the rows at positions [first, end); a row not spoken of has no matches.
+    """Merge all answers to the rows at positions [first, end); a row without an answer has no matches.
 
-    ordered: by position within each row, as each origin's answers are. They are merged two by two.
+    ordered: sort by position within each row, as each origin's answers are. They are merged two by two.
     Cost: O(matches), times the logarithm of the number of origins when ordered.
     """
     if not ordered:
@@ -140,7 +140,7 @@ def pairs_of(side: int, answer: Answer) -> tuple[Int64, Int64]:
 
 
 def _gather(answers: Sequence[Answer], first: int, end: int) -> Matches:
-    """One row's matches together, in the order of the answers."""
+    """Each row's matches together, in the order of the answers."""
     if len(answers) == 1 and answers[0].first == first and answers[0].end == end:
         return answers[0].matches
     offsets = np.zeros(end - first + 1, np.int64)

@@ -1,4 +1,4 @@
-"""Result rows from positions: the payload of both sides, and what is selected of it."""
+"""Result rows from positions: the payload of both sides, and the columns selected from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ResultRows:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._stores: list[PayloadStore | None] = [None, None]
-        # Of a side that has had no rows yet the columns that are named can be shown, as nulls; not those of a `*`.
+        # Of a side without rows so far, columns selected by name are shown as nulls; those of a `*` are unknown.
         self._shown = [selection.columns(side, pa.schema([])) for side in (LEFT, RIGHT)]
         self._nullable = selection.kind is not Kind.INNER
 
@@ -33,7 +33,7 @@ class ResultRows:
 
     @property
     def schemas(self) -> tuple[pa.Schema, pa.Schema] | None:
-        """The payload's columns of each side; None as long as a side has had no rows."""
+        """The payload's columns of each side; None as long as a side has no rows."""
         left, right = self._stores
         return None if left is None or right is None else (left.schema, right.schema)
 
@@ -57,7 +57,7 @@ class ResultRows:
         return self._store(side).take_column(column.name, pairs[side])
 
     def texts(self, side: int, column: str) -> Texts:
-        """A column of strings or binary where it lies, until the next change. Cost: O(1)."""
+        """A column of strings or binary, in place, valid until the next change. Cost: O(1)."""
         return self._store(side).texts(column)
 
     def _store(self, side: int) -> PayloadStore:
@@ -77,7 +77,7 @@ class ResultRows:
         if counted is not None:
             columns.append((counted.place, counted.name, pa.array(results.matches)))
         columns.sort(key=lambda column: column[0])
-        if not columns:  # rows without a column are rows all the same
+        if not columns:  # rows without columns still count
             return pa.RecordBatch.from_struct_array(pa.array([{}] * len(results.left), pa.struct([])))
         return pa.record_batch([array for _, _, array in columns], names=[name for _, name, _ in columns])
 

@@ -1,7 +1,7 @@
-"""Comparing strings and binary of candidate pairs where they lie, without taking them first.
+"""Compares strings and binary of candidate pairs in place, without gathering them first.
 
-Keys of text only lead to candidates (`values.text_keys`). Most conditions on text are comparisons of two plain
-columns; those are settled here, byte by byte in the payload of both sides, at a few nanoseconds a pair.
+Keys of text only find candidates (`values.text_keys`). Most conditions on text compare two plain columns; those are
+decided here, byte by byte in the payload of both sides, at a few nanoseconds a pair.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PASSING: dict[ComparisonOperator, int] = {
 class Texts(NamedTuple):
     """A column of one side: row p - first, at position p, is ``data[ends[row] - base : ends[row + 1] - base]``.
 
-    leads: the first eight bytes of each row as a number; where two differ, the rows differ likewise.
+    leads: the first eight bytes of each row as a number; where two differ, the rows compare in the same way.
     """
 
     data: np.ndarray
@@ -40,7 +40,7 @@ class Texts(NamedTuple):
 class TextSettling:
     """The comparisons of one dimension between two text columns, as the orders of the two that pass.
 
-    hashed: whether its keys are hashes, so that candidates are equal but for collisions.
+    hashed: whether its keys are hashes, so that candidates are equal except for collisions.
     """
 
     left: str
@@ -50,7 +50,7 @@ class TextSettling:
 
     @classmethod
     def of(cls, dimension: Dimension, left: pa.DataType, right: pa.DataType) -> TextSettling | None:
-        """None where values have to be evaluated: other types, and values that are not columns as they are."""
+        """None where values have to be evaluated: for other types, and for values that are not plain columns."""
         if not (is_text(left) and is_text(right)):
             return None
         passing = _LESS | _EQUAL | _GREATER
@@ -87,7 +87,7 @@ def _mirrored(passing: int) -> int:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether columns of a type are held as bytes in a row, so that they can be compared where they lie."""
+    """Whether columns of a type are held as contiguous bytes, so that they can be compared in place."""
     types = pa.types
     strings = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return bool(strings or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))

@@ -1,4 +1,4 @@
-"""Rows that wait to see whether they find a pair: what outer, semi and anti joins remember of a side."""
+"""Rows that may still find a pair: the state of outer, semi and anti joins."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Bool = npt.NDArray[np.bool_]
 class MatchedRows:
     """For the rows of one side, by position, whether a pair has been found, and their places in the total order.
 
-    Rows are kept until they have expired. Let rows 0 to 4 have come and 1 and 3 have pairs; at the next two rows of the
-    total order, with seq 7 and 8, the first live positions are 1 and 3:
+    Rows are kept until they have expired. Say rows 0 to 4 have arrived and 1 and 3 have pairs; at the next two rows of
+    the total order, with seq 7 and 8, the first live positions are 1 and 3:
 
         position   0  1  2  3  4        at seq 7 row 0 has expired, without a pair: it comes out there
         matched    .  x  .  x  .        at seq 8 rows 1 and 2: row 2 comes out; rows 3 and 4 wait
@@ -44,23 +44,23 @@ class MatchedRows:
         self._seqs.append(seqs)
 
     def mark(self, positions: Int64) -> None:
-        """Pairs of these rows have been found; a row may be named often. Cost: O(positions)."""
+        """Mark rows that have pairs; a row may be named several times. Cost: O(positions)."""
         mark(frozen(positions), self.first, self._matched.values)
 
     def mark_later(self, rows: TakenRows, matches: Matches) -> None:
-        """The rows of this side that are complete, those that have matches. Cost: O(rows)."""
+        """Mark the complete rows of this side that have matches. Cost: O(rows)."""
         own = self._matched.values[rows.first - self.first :][: len(matches)]
         own |= matches.counts() > 0
 
     def mark_first(self, positions: Int64) -> Int64:
-        """As `mark`; returns the positions that had not been marked, each once, in the given order."""
+        """As `mark`; returns the newly marked positions, each once, in the given order."""
         found = np.empty(min(len(positions), len(self._matched)), np.int64)
         return found[: mark_first(frozen(positions), self.first, self._matched.values, found)]
 
     def mark_first_pairs(
         self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]
     ) -> Int64:
-        """Mark the left rows of all pairs of complete rows; return those that had not been, at their first pairs.
+        """Mark the left rows of all pairs of complete rows; return the newly marked ones, at their first pairs.
 
         This is the left side. Cost: O(rows + matches).
         """
@@ -74,7 +74,7 @@ class MatchedRows:
         return found[:size]
 
     def expire(self, borders: Int64, places: Int64) -> tuple[Int64, Int64, Int64]:
-        """Forget the rows that have expired at one of the rows at `places`, and return those without a pair.
+        """Drop the rows that have expired at one of the rows at `places`, and return those without a pair.
 
         borders: for each place the first live position, ascending.
         Returns their positions, their places, and their own sequence numbers. Cost: O(places + rows that expire).
@@ -89,20 +89,20 @@ class MatchedRows:
         return positions, at, seqs
 
     def expire_listed(self, positions: Int64, below: int) -> tuple[Bool, Int64]:
-        """As `expire`, for rows that expire one by one: which of them have no pair, and their sequence numbers.
+        """As `expire`, for rows that expire one by one: those without a pair, and their sequence numbers.
 
         below: all rows before this position have been listed. Cost: O(positions + rows forgotten).
         """
         at = positions - self.first
         alone = ~self._matched.values[at]
         seqs = self._seqs.values[at]
-        self._matched.values[at] = True  # should they be among those at the end, they have come out
+        self._matched.values[at] = True  # they have come out, and must not come out again at the end
         self._matched.drop_before(below)
         self._seqs.drop_before(below)
         return alone, seqs
 
     def expire_all(self) -> tuple[Int64, Int64]:
-        """Forget all rows and return those without a pair: positions and sequence numbers."""
+        """Drop all rows and return those without a pair: positions and sequence numbers."""
         positions = self.first + np.flatnonzero(~self._matched.values)
         seqs = self._seqs.values[positions - self.first].copy()
         end = self.first + len(self._matched)

@@ -1,4 +1,4 @@
-"""A builder for one alternative of a condition: its components, and those they listen to, carry its number."""
+"""A builder for one alternative of a condition: its number is added to the names of its components."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The rows of each key as chains of positions: what `key_ordinals` does with a row, one after the other.
+"""The rows of each key as chains of positions: the kernels of `key_ordinals`, which take one row after the other.
 
-In all of this a size of 0 says that a side's window does not count per key: its rows are counted, and none expires.
+A size of 0 means that a side's window does not count per key: its rows are counted, and none expires.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ NONE = -1
 """In place of a position: there is no such row."""
 
 EXPIRED = -2
-"""In place of the next row of a key: this row can be met no more."""
+"""In place of the next row of a key: this row has expired."""
 
 
 class KeyTable(NamedTuple):
-    """What is known of each key on one side, by the key's number."""
+    """The state of each key on one side, by the key's number."""
 
-    counts: np.ndarray  # rows that have come
-    expired: np.ndarray  # how many of them, from the first on, can be met no more
-    oldest: np.ndarray  # position of the first other one
+    counts: np.ndarray  # rows that have arrived
+    expired: np.ndarray  # how many of them have expired; these are the first
+    oldest: np.ndarray  # position of the first live one
     newest: np.ndarray  # position of the last row
 
 
 def make_table(keys: int) -> KeyTable:
-    """A table of keys of which no row has come."""
+    """A table of keys without rows."""
     zeros, nothing = np.zeros(keys, np.int64), np.full(keys, NONE, np.int64)
     return KeyTable(zeros, zeros.copy(), nothing, nothing.copy())
 
@@ -52,9 +52,9 @@ def number_rows(
     expired: tuple[np.ndarray, np.ndarray],
     used: np.ndarray,
 ) -> tuple[int, int]:
-    """Go on in the total order from `done` until all rows are numbered, or there is no room to list what expires.
+    """Number rows in the total order, from `done` on, until all are numbered or the list of expired rows is full.
 
-    Returns the side that lacks room and how much it needs in all, or `NONE`. Done again, the row goes on where it was.
+    Returns the side whose list is full and the size it needs, or `NONE`. Called again, it continues at the same row.
     """
     ends = (seqs[0].size, seqs[1].size)
     while done[0] < ends[0] or done[1] < ends[1]:
@@ -137,7 +137,7 @@ def _expire(
     expired: tuple[np.ndarray, np.ndarray],
     used: np.ndarray,
 ) -> int:
-    """Take the rows of a key that are not live at the row of this seq out of its chain; the room that lacks, if any."""
+    """Remove the rows of a key that are not live at this seq from its chain; return the missing room, if any."""
     table = tables[side]
     end = min(_first_ordinal(table.counts[key], sizes[side], slides[side]), table.counts[key])
     leaving = end - table.expired[key]

@@ -1,6 +1,6 @@
-"""Numbers for things that are compared for equality: 0, 1, 2, ... in the order in which they are first met.
+"""Numbers for values that are compared for equality: 0, 1, 2, ... in the order of first appearance.
 
-Two things get one number if and only if they are equal: hashes only say where to look. Nothing is ever forgotten.
+Two values get the same number if and only if they are equal: hashes only say where to look. Nothing is ever forgotten.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Bool = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 FEWEST = 16
-"""Things for which there is always room; a power of two."""
+"""Entries for which there is always room; a power of two."""
 
 
 class WordDictionary:
@@ -136,7 +136,7 @@ def _number_words(
     size: int,
     found: np.ndarray,
 ) -> tuple[int, int]:
-    """Number rows from `start` on until all are or there is no room: where it stopped, and the number of entries."""
+    """Number rows from `start` on until all are done or the table is full; return where it stopped, and the entries."""
     words = rows.shape[1]
     mask = slots.size - 1
     for row in range(start, rows.shape[0]):

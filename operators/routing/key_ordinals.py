@@ -1,9 +1,10 @@
-"""Windows that count the rows of each key by themselves, as one more dimension of a join.
+"""Windows that count the rows of each key separately, as one more dimension of a join.
 
-The live rows of such a window lie scattered among the positions, so no range of positions describes them. But a row's
-**ordinal**, its number among the rows of its side with the same key, does: with n earlier rows of its key on the other
-side, an arriving row may meet those with ordinals from max(0, ceil((n - size) / slide) * slide) on. So ordinals are
-stored as keys of a dimension, and asked for by intervals; the equality itself is asked for by the other dimensions.
+The live rows of such a window are scattered among the positions, so no range of positions describes them. A range of
+**ordinals** does: a row's ordinal is its number among the rows of its side with the same key. With n earlier rows of
+its key on the other side, an arriving row may meet those with ordinals from max(0, ceil((n - size) / slide) * slide)
+on. So ordinals are stored as keys of a dimension and searched for by intervals; other dimensions search for the
+equality itself.
 
     CountWindow(2, per_key=True) on the left
 
@@ -36,7 +37,7 @@ _GREATEST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """What the rows of one side in a step are to windows per key.
+    """The rows of one side in a step, for windows per key.
 
     ordinals: the keys of the dimension; invalid where a row has a null or a NaN in its key.
     asked:    the ordinals of the other side that each row may meet; empty for a row without a key. Where the other
@@ -58,14 +59,14 @@ class KeyOrdinals:
 
     windows:  of the left and the right side; those that do not count per key expire nothing here.
     columns:  names of the key's columns on the left and on the right, in the order of the equalities.
-    expiring: for each side whether the rows that expire are to be listed.
+    expiring: for each side, whether the rows that expire are listed.
 
     Rows expire at the first row of their key, of either side, at which they are not live; in a self-join a row has its
     key on the left and its key on the right. A row without a key is never listed.
 
     Cost: O(1) for a row, amortised. Memory: about 120 bytes and the text of each distinct key, for ever; and 8 bytes
-    for each row of a side per key from its oldest live row on. A key that falls silent keeps its last rows, and no
-    position after the oldest of them can be forgotten by those who hold rows in the order of positions.
+    for each row of a side per key from its oldest live row on. A key that falls silent keeps its last rows live, and
+    elements that drop rows in the order of positions must keep all rows after the oldest of them.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class KeyOrdinals:
     ) -> None:
         assert len(columns[LEFT]) == len(columns[RIGHT]) > 0, "a window per key needs an equality"
         self._columns = columns
-        # A size of 0 says that a side's window does not count per key.
+        # A size of 0: the side's window does not count per key.
         keyed = [
             (window.size, window.slide) if isinstance(window, CountWindow) and window.per_key else (0, 1)
             for window in windows
@@ -93,12 +94,12 @@ class KeyOrdinals:
 
     @property
     def live(self) -> tuple[int, int]:
-        """For each side the position from which on rows are live for any key; 0 where its window is not per key."""
+        """For each side the first position that is live for any key; 0 where its window is not per key."""
         return int(self._live[LEFT]), int(self._live[RIGHT])
 
     @property
     def keys(self) -> int:
-        """Distinct keys met, on either side."""
+        """Distinct keys so far, on either side."""
         return len(self._keys)
 
     @property
@@ -143,7 +144,7 @@ class KeyOrdinals:
         return left, right
 
     def check_invariants(self) -> None:
-        """Follow every chain: it holds the rows of its key that have not expired, ascending, and nothing else does."""
+        """Every chain holds exactly the live rows of its key, ascending."""
         self._keys.check_invariants()
         self._texts.check_invariants()
         for side in (LEFT, RIGHT):
@@ -162,7 +163,7 @@ class KeyOrdinals:
                 assert chain == sorted(chain)
                 assert not chain or chain[-1] == table.newest[key]
                 linked += chain
-            # What is in no chain is marked, and the first live row is the oldest one in a chain.
+            # Rows in no chain are marked, and the first live row is the oldest one in a chain.
             assert sorted(linked) == (np.flatnonzero(following != EXPIRED) + base).tolist()
             assert self._live[side] == min(linked, default=self._arrived[side])
 

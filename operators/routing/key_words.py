@@ -1,8 +1,8 @@
 """Values of any comparable type as two 64-bit words, equal if and only if the values are equal in a condition.
 
-A value's words do not depend on the type of the column it meets, so the two sides of an equality can be turned into
-words apart from each other: a whole number has the same words as an integer of any width, a float, a decimal of any
-scale or a boolean; an instant the same in every unit. Which families may be compared at all has been checked before.
+A value's words do not depend on the type of the other column, so each side of an equality is converted separately. A
+whole number has the same words as an integer of any width, a float, a decimal of any scale or a boolean; an instant has
+the same words in every unit. The type check has already refused families that do not compare.
 
     3, 3.0, decimal 3.00, uint64 3     (3, WHOLE)          2**63 and 2.0**63     (-2**63, BEYOND_INT64)
     2.5                                (its bits, FLOAT)   decimal 2.50          (25, DECIMAL + 1)
@@ -25,7 +25,7 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 WORDS = 2
-"""Words of a value."""
+"""The number of words of a value."""
 
 WHOLE = 0
 BEYOND_INT64 = 1

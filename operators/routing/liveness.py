@@ -1,8 +1,8 @@
-"""Which rows are live: the working part of a window, in the router.
+"""Which rows are live: the state of a window, in the router.
 
-`Liveness` finds for each arriving row the first live position of a side. Everything downstream works on positions, so
-this is the only place where a window's definition (docs/semantics.md, Windows) is computed, and expiry is exact in
-every element for free.
+`Liveness` finds for each arriving row the first live position of a side. Everything downstream works on positions. So
+this is the only place that computes a window's definition (docs/semantics.md, Windows), and expiry is exact in every
+element at no further cost.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class CountLiveness:
 
 
 class TimeLiveness:
-    """Liveness in a time window: keeps the times of the side's live rows, which are sorted, and searches them."""
+    """Liveness in a time window: keeps the sorted times of the side's live rows and searches them."""
 
     def __init__(self, window: TimeWindow, kind: pa.DataType | None) -> None:
         self._size, self._slide = window.in_unit_of(kind)
         self._times = GrowingArray(np.float64 if isinstance(self._size, float) else np.int64)
-        self._expired = 0  # positions below have been found expired
+        self._expired = 0  # rows below this position have expired
 
     def append(self, times: Times) -> None:
-        """Add the times of a step's rows of this side, and forget those that earlier steps found expired.
+        """Add the times of a step's rows of this side, and drop those that earlier steps found expired.
 
-        Every row of the step, of either side, comes after the rows of earlier steps, so none can ask for them again.
+        Every row of the step, of either side, comes after the rows of earlier steps, so none needs them again.
         """
         self._times.drop_before(self._expired)
         self._times.append(times)
@@ -57,7 +57,7 @@ class TimeLiveness:
     def first(self, before: Int64, times: Times) -> Int64:
         """First live position for rows of those times with `before` rows of this side before them; at most `before`.
 
-        Both ascend. A step's rows may be asked about in any number of calls, such as one for each side, in any order.
+        Both ascend. One step may take any number of calls, such as one for each side, in any order.
         """
         if not len(times):
             return np.empty(0, dtype=np.int64)
@@ -88,8 +88,8 @@ class TimeLiveness:
     def _first_within(self, times: Times, known: Times) -> Int64:
         """The first known time y with float64 t - y <= size.
 
-        The bound t - size is rounded, so the first guess may be off by some equal times: step over them, a distinct
-        time at a go, until the condition as written holds on one side of the border and fails on the other.
+        The bound t - size is rounded, so the first guess may be off by some equal times. Skip these, one distinct time
+        at a go, until the condition as written holds on one side of the border and fails on the other.
         """
         size = self._size
         with np.errstate(invalid="ignore"):  # infinite times: inf - inf is NaN, which is not within
@@ -110,7 +110,7 @@ class TimeLiveness:
 
 
 class UnboundedLiveness:
-    """Liveness in an unbounded window: whatever came before is live."""
+    """Liveness in an unbounded window: every earlier row is live."""
 
     def append(self, times: Times) -> None:
         """Rows arrived on this side; none of them expires."""
@@ -124,10 +124,10 @@ Liveness = CountLiveness | TimeLiveness | UnboundedLiveness
 
 
 def liveness(window: Window, event_time: pa.DataType | None) -> Liveness:
-    """Make the working part of a window.
+    """Make the state of a window.
 
-    In a count window per key the rows that are live lie scattered: `routing.key_ordinals` finds them, and here every
-    row counts as live.
+    The live rows of a count window per key are scattered: `routing.key_ordinals` finds them, and here every row counts
+    as live.
     """
     if isinstance(window, TimeWindow):
         return TimeLiveness(window, event_time)

@@ -1,4 +1,4 @@
-"""What keys leave open: the conditions that are evaluated on candidate pairs, and the columns that takes."""
+"""Conditions that keys do not decide: they are evaluated on candidate pairs, and need columns of both sides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from operators.query.predicate import Predicate
 
 @dataclass(frozen=True)
 class PairCheck:
-    """The conditions of one alternative that its keys leave open."""
+    """The conditions of one alternative that its keys do not decide."""
 
     predicate: Predicate
 

@@ -1,4 +1,4 @@
-"""What the router sends to the collector besides positions: columns to show, to check, and when rows expire."""
+"""The payload that the router emits for the collector: columns to show, columns to check, and when rows expire."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ EXPIRED = ("#expired.left", "#expired.right")
 """Rows of that side below this position have expired when the row that carries it arrives."""
 
 HIDDEN = "#hidden"
-"""Whether a row fails the join's `where`: it must not come out by itself."""
+"""Whether a row fails the join's `where`: it must not come out as unmatched or counted."""
 
 
 @dataclass(frozen=True)
 class PayloadPlan:
-    """The columns of each side that results show and that candidate pairs are checked by.
+    """The columns of each side that results show, and those that candidate pairs are checked by.
 
-    wheres: for each side what rows must satisfy to come out by themselves, or None.
+    wheres: for each side the condition that rows must satisfy to come out unmatched or counted, or None.
     """
 
     selection: Selection

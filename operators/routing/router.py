@@ -1,15 +1,14 @@
-"""The router: numbers the rows, finds what each may meet, and splits them into fields (SPO-Join, section 3.2).
+"""The router: gives rows positions and live ranges, and splits them into fields (SPO-Join, section 3.2).
 
 In: the gate's merged batches, one per stream and step, then a punctuation.
-Out, per step: `limits` (what is live, and where the immutable part ends), `probes.left` and `probes.right` (keys,
-intervals and live ranges; also one stream per dimension, for the predicate elements), `payload.left` and
-`payload.right` (what the collector shows and checks), the punctuation, and `merge` when a segment is due.
+Out, per step: limits, probe rows of both sides (for some engines also one stream per dimension), payload of both sides
+for the collector, the punctuation, and an order to merge when a segment is due. `protocol.streams` lists the streams.
 
-A row of one side meets rows of the other with positions [first, end): end is the number of them before it in the total
-order, first comes from the window. All later elements only compare positions with these, so expiry is exact at any rate
-and parallelism, and a batch can be stored first and probed afterwards.
+A row of one side may meet the rows of the other at positions [start, end): `end` is the number of them before it in the
+total order, `start` follows from the window. Elements only compare positions with these. So expiry is exact at any rate
+and parallelism, and a batch can be stored first and probed with afterwards.
 
-A condition with alternatives has a router for each of them; the first one also sends the payload.
+A condition with alternatives has a router for each of them; only the first emits the payload.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 @dataclass(frozen=True)
 class JoinSide:
-    """One side of a join: how the query calls it, its stream, event-time column and window, and when it merges."""
+    """One side of a join: its name in the query, its stream, event-time column and window, and when it merges."""
 
     role: str
     stream: str
@@ -54,12 +53,12 @@ class JoinSide:
 class Router(Bolt):
     """Routes the rows of both sides; in a self-join both sides have the same stream.
 
-    predicate:    what is searched for.
-    payload:      what goes to the collector; None: another router sends it.
-    split_fields: also send each dimension as a stream of its own, for predicate elements.
-    chosen:       why this engine, for the plan, where the user left it open.
+    predicate:    the alternative of the condition that this router's elements search for.
+    payload:      the columns for the collector; None: another router emits them.
+    split_fields: also emit each dimension as a stream of its own, for predicate elements.
+    chosen:       the reason for this engine, for the plan, where the user left it open.
     keys:         the columns of each side that make its key, where a window is per key.
-    counts:       whether elements are asked for the number of matches alone, if keys decide what matches.
+    counts:       ask elements for the number of matches only, if keys alone decide what matches.
     """
 
     sides: tuple[JoinSide, JoinSide]
@@ -81,7 +80,7 @@ class Router(Bolt):
 
     @property
     def listed(self) -> list[int]:
-        """The sides whose rows expire one by one, where anybody asks for it."""
+        """The sides whose rows expire one by one and are remembered until then."""
         remembered = (False, False) if self.payload is None else self.payload.kind.remembered
         return [side for side in (LEFT, RIGHT) if remembered[side] and is_per_key(self.sides[side].window)]
 
@@ -96,7 +95,7 @@ class Router(Bolt):
 
 
 class RouterTask(Task):
-    """Waits for a whole step, then sends it on."""
+    """Collects a whole step, then emits it."""
 
     def __init__(self, description: Router) -> None:
         self._description = description
@@ -156,7 +155,7 @@ class RouterTask(Task):
         return counted
 
     def _numbered(self, batches: tuple[Batch | None, Batch | None]) -> tuple[KeyedRows, KeyedRows] | None:
-        """What windows per key say of a step's rows."""
+        """Ordinals and expiry of a step's rows in windows per key; None without such a window."""
         if self._ordinals is None:
             return None
         assert self._description.keys is not None
@@ -168,7 +167,7 @@ class RouterTask(Task):
         return self._ordinals.add((columns[LEFT], columns[RIGHT]), (seqs[LEFT], seqs[RIGHT]))
 
     def _expired(self, side: int, keyed: KeyedRows, step: StepRows) -> Batch:
-        """The rows of a window per key that have expired, one by one; one without a key does with the next row."""
+        """The rows of a window per key that expire in this step; a row without a key expires at the next row."""
         valid = keyed.ordinals.valid
         lacking = NO_ROWS if valid is None else np.flatnonzero(~valid)
         first = self._borders.arrived[side] - len(keyed.ordinals)

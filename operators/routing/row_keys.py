@@ -1,4 +1,4 @@
-"""From rows to keys and intervals: where types and conditions end; everything later compares numbers."""
+"""From rows to keys and intervals. Types and conditions end here; everything downstream compares numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Bool = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class StepKeys:
-    """For the rows of each side their keys and what they ask for, one per dimension."""
+    """For the rows of each side their keys and intervals, one of each per dimension."""
 
     keys: tuple[tuple[Keys, ...], tuple[Keys, ...]]
     intervals: tuple[tuple[Interval, ...], tuple[Interval, ...]]
@@ -34,8 +34,8 @@ class StepKeys:
 class RowKeys:
     """Makes the keys and intervals of one alternative of a condition.
 
-    A row that fails its side's filter has no valid key in the first dimension: it is neither stored nor does it meet
-    anything, but keeps its position.
+    A row that fails its side's filter has no valid key in the first dimension. It keeps its position, but is not stored
+    and meets nothing.
     """
 
     def __init__(self, predicate: Predicate) -> None:

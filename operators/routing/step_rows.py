@@ -1,4 +1,4 @@
-"""A step of rows as the router sees it: numbered, and with what each row may meet."""
+"""The rows of a step in the router, with sequence numbers, positions and live ranges."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class StepRows:
 
     before:  for the rows of each side, how many rows of the left and of the right side come before them.
     lives:   for the rows of each side, the positions of the other side that they may meet.
-    expired: for the rows of each side, below which position the rows of the left and of the right side have expired;
-             None where nobody asks.
+    expired: for the rows of each side, the position below which rows of the left and of the right side have expired;
+             None where no rows are remembered until they expire.
     """
 
     batches: tuple[Batch | None, Batch | None]
@@ -39,7 +39,7 @@ class StepRows:
 
 
 def is_per_key(window: Window) -> bool:
-    """Whether a window counts the rows of each key by themselves."""
+    """Whether a window counts the rows of each key separately."""
     return isinstance(window, CountWindow) and window.per_key
 
 
@@ -47,7 +47,7 @@ class WindowBorders:
     """Counts the rows of both sides and keeps their windows.
 
     sides:    the window of each side and its event-time column, None where row numbers are the time.
-    expiring: for each side whether its rows' expiry is asked for at every row, of either side.
+    expiring: for each side, whether every row, of either side, needs to know which of its rows have expired.
     """
 
     def __init__(
@@ -66,20 +66,20 @@ class WindowBorders:
 
     @property
     def arrived(self) -> tuple[int, int]:
-        """Rows that have come on each side."""
+        """Rows that have arrived on each side."""
         return (self._arrived[LEFT], self._arrived[RIGHT])
 
     @property
     def live(self) -> tuple[int, int]:
-        """The position on each side below which no row that is still to come meets anything."""
+        """The position on each side below which no future row meets anything."""
         return (self._live[LEFT], self._live[RIGHT])
 
     def take(
         self, batches: tuple[Batch | None, Batch | None], keyed: tuple[KeyedRows, KeyedRows] | None = None
     ) -> StepRows:
-        """Number a step's rows and find what each may meet. Cost: O(rows), and a search per row in a time window.
+        """Number a step's rows and find their live ranges. Cost: O(rows), and a search per row in a time window.
 
-        keyed: what windows per key say of the rows; theirs are not found here.
+        keyed: the live ranges of windows per key, which are not computed here.
         """
         arrived = self.arrived
         left, right = (NO_ROWS if batch is None else values_of(batch.rows.column(SEQ)) for batch in batches)
@@ -103,7 +103,7 @@ class WindowBorders:
         return StepRows(batches, seqs, before, (lives[LEFT], lives[RIGHT]), expired)
 
     def _arrive(self, side: int, batch: Batch | None) -> Times:
-        """Count the rows of a side, tell its window their times, and return these."""
+        """Count the rows of a side, give its window their times, and return these."""
         if batch is None:
             return NO_ROWS
         window, event_time = self._sides[side]
@@ -131,7 +131,7 @@ class WindowBorders:
         return (own, others) if side == LEFT else (others, own)
 
     def _expired(self, found: list[Int64 | None], seqs: Int64) -> tuple[Int64 | None, Int64 | None]:
-        """What was found of the sides that are asked for; of a side without rows none has expired."""
+        """The found positions of the sides that are expiring; of a side without rows none has expired."""
         left, right = (
             (np.zeros(len(seqs), np.int64) if each is None else each) if expiring else None
             for each, expiring in zip(found, self._expiring, strict=True)
@@ -139,7 +139,7 @@ class WindowBorders:
         return left, right
 
     def _first(self, of: int, before: Int64, times: Times, other: bool) -> Int64 | None:
-        """The first live position of side `of` at each row; None where nobody asks or no row of it has come."""
+        """The first live position of side `of` at each row; None if it is not needed or no row of it has arrived."""
         window = self._liveness[of]
         if not (other or self._expiring[of]):
             return None

@@ -1,4 +1,4 @@
-"""handshake_join: handshake join: the chain of cores that SplitJoin compares itself with.
+"""handshake_join: the chain of cores that SplitJoin and PIM-Tree compare themselves with. For comparison.
 
 In: Keys, intervals and live ranges. Out: Answers. Imports shared.
 """

@@ -1,11 +1,11 @@
 """The chain of handshake join: two flows in opposite directions, and a core wherever both pass.
 
-The left stream enters at core 0 and flows towards core n - 1, the right stream enters at core n - 1 and flows towards
-core 0. Every row passes every core and meets what is stored there.
+The left stream enters at core 0 and flows towards core n - 1. The right stream enters at core n - 1 and flows towards
+core 0. Every row passes every core and probes the rows that are stored there.
 
-A topology has no circles, so a core does not send to its neighbours itself. Each flow is a chain of links, one link
-beside each core; a link serves its core and the next link. A link hands rows on before its core has looked at them,
-which is the fast-forwarding of low-latency handshake join.
+A topology has no cycles, so a core does not send to its neighbours itself. Each flow is a chain of links, one beside
+each core; a link serves its core and the next link. A link passes rows on before its core has seen them, which is the
+fast-forwarding of low-latency handshake join.
 
     left stream  ->  left-flow-0  ->  left-flow-1  ->  left-flow-2
                          |                |                |
@@ -13,10 +13,10 @@ which is the fast-forwarding of low-latency handshake join.
                          |                |                |
                      right-flow-0  <-  right-flow-1  <-  right-flow-2  <-  right stream
 
-Handshake join proper must not lose or repeat pairs whose rows cross between two cores. Here a core takes a step when
-both flows have brought it, stores the step's rows of both sides and then probes; each probe row says which positions it
-may meet. So it does not matter which of two rows comes by first, and every pair is found by its later row, at the one
-core where the earlier row is stored during that step.
+The original must not lose or repeat pairs whose rows cross between two cores. Here a core takes a step when both flows
+have brought it, stores the step's rows of both sides and then probes; each probe row carries the positions it may meet.
+So it does not matter which of two rows passes first, and every pair is found by its later row, at the one core where
+the earlier row is stored during that step.
 """
 
 from __future__ import annotations
@@ -68,13 +68,14 @@ class FlowLink(Bolt):
 class MovingFlow(Task):
     """Holds one segment of a side's window: rows wait here until newer ones push them on.
 
-    The live rows are cut into one segment per core, of equal length; the newest are where the side enters. After each
-    step the rows that have become too old for this segment leave for the next link, never back.
+    The live rows are cut into one segment per core, of equal length, with the newest where the side enters. After each
+    step the rows that have become too old for this segment leave for the next link; they never come back.
 
         cores=3, 7 rows live, positions 10..16:   hops 0: 14 15 16   hops 1: 11 12 13   hops 2: 10
         then 17, 18 come and 10 dies:             hops 0: 16 17 18   hops 1: 13 14 15   hops 2: 11 12
 
-    To the core go the rows that enter, and where its segment begins. The last link keeps rows until they are dead.
+    The core gets the rows that enter, and the position where its segment begins. The last link keeps rows until they
+    have expired.
     """
 
     def __init__(self, description: FlowLink) -> None:
@@ -101,7 +102,7 @@ class MovingFlow(Task):
                     yield from self._enter(Batch(batch.stream, batch.rows.select(self._keys), first=batch.first))
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
-        # what dies with this step may still be met in it: the last segment begins where the step before it ended
+        # rows that expire in this step may still be met in it: the last segment moves on only afterwards
         begin = self._begin
         if self._hops < self._cores - 1:
             length = -(-(self._arrived - self._dead) // self._cores)
@@ -113,10 +114,10 @@ class MovingFlow(Task):
         yield Emit(punctuation)
 
     def check_invariants(self) -> None:
-        # what is held is in order and without gaps
+        # held rows are in order and without gaps
         ends = [batch.end for batch in self._held]
         assert all(batch.first == end for batch, end in zip(list(self._held)[1:], ends, strict=False))
-        # what has left is not held
+        # rows that have left are not held
         assert not self._held or self._held[0].first >= self._begin
 
     def _enter(self, batch: Batch) -> Iterator[Emit]:
@@ -124,7 +125,7 @@ class MovingFlow(Task):
         yield Emit(Batch(ENTERING[self._side].name, batch.rows, first=batch.first))
 
     def _leave(self) -> Iterator[Emit]:
-        """Send the rows before the segment's beginning to the next link; at the last one they are dead."""
+        """Emit the rows before the segment's beginning to the next link; at the last link they have expired."""
         while self._held and self._held[0].first < self._begin:
             batch = self._held.popleft()
             rows = min(self._begin - batch.first, batch.rows.num_rows)

@@ -1,7 +1,7 @@
 """Handshake join as an engine: a chain of cores that the two streams pass in opposite directions.
 
 Papers: handshake join (Teubner, Mueller) and its low-latency variant (Roy, Teubner, Gemulla), as the papers on PIM-Tree
-(section 2.2.3) and SplitJoin (sections 1 and 6.1) describe them; it is what those compare themselves with.
+(section 2.2.3) and SplitJoin (sections 1 and 6.1) describe them. It is their baseline, and here for comparison only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class HandshakeJoin(Engine):
     """The engine of handshake join.
 
     cores:       the length of the chain; None: one per processor.
-    low_latency: each row is stored at one core, in turn. Otherwise, as in the original, rows move along the chain and
-                 are stored where they are until newer ones push them on: each row enters and leaves every core's index.
-    index:       what a core stores its rows in, by its name in the catalogue; "auto" chooses; None: the nested loop.
+    low_latency: each row is stored at one core, in turn. False: as in the original, stored rows move along the chain
+                 when newer ones push them on, so each row enters and leaves every core's index.
+    index:       the index in each core, by its name in the catalogue; "auto" chooses; None: the nested loop.
 
     Latency grows with the length of the chain: a core can answer a step when both streams have reached it. In the
-    original a row is compared only as it is pushed along, so its last matches wait for a window's worth of later rows.
-    A step would then never be answered in full on an idle stream; here rows to be compared run ahead in both variants,
-    and `low_latency=False` keeps the moving of the stored rows and its cost, not the waiting.
+    original a row is compared only as it is pushed along, so its last matches wait for a window's worth of later rows,
+    and on an idle stream a step would never be answered in full. Here probe rows run ahead in both variants:
+    `low_latency=False` keeps the moving of stored rows and its cost, but not the waiting.
     """
 
     cores: int | None = None

@@ -1,4 +1,4 @@
-"""An equality divides the work: each of several elements has its share of the keys, and a row concerns one of them."""
+"""An equality divides the work among elements: each has a share of the keys, and a row concerns only one of them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def dividing_dimension(predicate: Predicate) -> int | None:
 class KeyShare:
     """Share `number` of `of`, by the keys of a dimension that asks for one value.
 
-    Rows keep their positions; those of other shares have no valid key here and ask for nothing, so an index neither
-    keeps nor searches for them. A row is stored by its own key and asks for a key of the other side: both are hashed as
-    keys of the side that stores them, so what can match meets in one share, whatever the two types.
+    Rows keep their positions. Those of other shares get no valid key and an empty interval here, so an index neither
+    stores them nor probes with them. A row is stored by its own key and probes for a key of the other side. Both are
+    hashed as keys of the side that stores them, so rows that can match meet in one share, whatever the two types.
     """
 
     number: int

@@ -1,7 +1,7 @@
-"""What PanJoin's manager tells its workers: create, insert, probe, expire (PanJoin, section III-A).
+"""The commands of PanJoin's manager to its workers: create, insert, probe, expire (PanJoin, section III-A).
 
-Each command is a small frozen object that travels as one batch, in a stream of its own name: what it says of a
-subwindow is in the labels, rows are Arrow columns. A worker takes them in the order in which they were sent.
+Each command is a small frozen object that travels as one batch, in a stream of its own: numbers in the labels, rows as
+Arrow columns. A worker takes commands in the order in which they were emitted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Insert:
 
     @classmethod
     def from_batch(cls, batch: Batch) -> Insert:
-        """Unpack, unless the batch still carries what it was packed from."""
+        """Unpack, unless the batch still carries the command."""
         if isinstance(batch.memo, Insert):
             return batch.memo
         side, number = batch.labels
@@ -60,7 +60,7 @@ class Insert:
 
 @dataclass(frozen=True)
 class Probe:
-    """Find what rows of a side meet in the other side's subwindows. The rows come without their keys."""
+    """Find the matches of a side's rows in the other side's subwindows. The rows come without their keys."""
 
     side: int
     rows: ElementRows
@@ -76,7 +76,7 @@ class Probe:
 
     @classmethod
     def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> Probe:
-        """Unpack, unless the batch still carries what it was packed from; `negated` says which dimensions are."""
+        """Unpack, unless the batch still carries the command. `negated[d]`: dimension d is negated."""
         if isinstance(batch.memo, Probe):
             return batch.memo
         rows = batch.rows
@@ -91,7 +91,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Expire:
-    """Let a subwindow go: no later probe may meet any of its rows."""
+    """Drop a subwindow: no later probe row may meet any of its rows."""
 
     side: int
     number: int
@@ -106,9 +106,9 @@ class Expire:
 
 @dataclass(frozen=True)
 class Status:
-    """What a worker says of itself with each reply: the other side's subwindows there, at the time of the probe.
+    """A worker's status, sent with each reply: its subwindows of the other side, at the time of the probe.
 
-    newest_full, oldest_empty: 1 or 0. What the manager concludes from these it knows here from positions.
+    newest_full, oldest_empty: 1 or 0. The paper's manager needs these; here it derives them from positions.
     """
 
     subwindows: int = 0

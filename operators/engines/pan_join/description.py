@@ -24,7 +24,7 @@ from operators.query.windows import Window
 from topology import TopologyBuilder
 
 SUBWINDOWS = 4
-"""Subwindows in a window at least: dead rows are kept until their subwindow is, and every probe asks all of them."""
+"""Fewest subwindows of a window: expired rows stay until their whole subwindow has expired, and are probed too."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,25 @@ class PanJoin(Engine):
     """The engine of PanJoin.
 
     workers:    None: one per processor.
-    subwindow:  rows that share a structure; None: a quarter of the window, or less, so that each worker has one.
-    structure:  what a subwindow is: "BISort", "RaPTable", "WiBPlusTree", the class of that name, or a description with
-                parameters (`pan_structures`).
-    batch_rows: rows of one side that the manager collects before it commands the workers, unless nothing more is
-                waiting; None: each step is a batch. More make BI-Sort's insertion cheaper.
-    records:    workers answer with records of BI-Sort's main array, which a mirror turns into rows, rather than with
+    subwindow:  rows of a subwindow; None: a quarter of the window, or less, so that each worker has one.
+    structure:  the structure of a subwindow: "BISort", "RaPTable", "WiBPlusTree", the class of that name, or a
+                description with parameters (`structures`).
+    batch_rows: rows of one side that the manager collects before it commands the workers, unless no more rows are
+                waiting; None: each step is a batch. More rows make BI-Sort's insertion cheaper.
+
+    For comparison with the paper:
+
+    records:    workers answer with records of BI-Sort's main array instead of positions, and a mirror turns them into
                 positions. For BI-Sort and predicates of one dimension.
 
     Of several dimensions one is indexed, an equality before a range, and the others filter.
 
-    Where we depart: results go to the collector and not back to the manager, as the paper leaves open (step 5); with
-    them goes the workers' status, but what the manager needs of it it knows from positions (`SubwindowChain`), so it
-    never waits for a worker. Nothing comes late (`PanManagerTask`). A worker has one thread: more workers are the way
-    to use more cores. Records are off by default: they save nearly all bytes between workers and mirror, 45 instead of
-    2,600 for a row with 300 matches, but the mirror sends the rows on to the collector, alone, and stores every row a
-    second time; on one machine the throughput was 0.75 to 1.2 of that with positions.
+    Where we depart: results go to the collector and not back to the manager, as the paper leaves open (step 5). Workers
+    send their status with them, but the manager derives what it needs from positions (`SubwindowChain`), so it never
+    waits for a worker. No row comes late (`PanManagerTask`). A worker has one thread; to use more cores, use more
+    workers. Records save nearly all bytes between workers and mirror: 45 instead of 2,600 for a row with 300 matches.
+    But the mirror is alone, stores every row a second time and sends the matches on to the collector; on one machine
+    the throughput was 0.75 to 1.2 of that with positions.
     """
 
     workers: int | None = None
@@ -63,7 +66,7 @@ class PanJoin(Engine):
             raise JoinError(f"PanJoin: subwindow must be less than 2^31, not {self.subwindow}; chain smaller ones")
         check_flag("PanJoin", "records", self.records)
         if self.records and not isinstance(structure_of(self.structure), BISortSubwindows):
-            raise JoinError(f"PanJoin: records are those of structure='BISort', not of {self.structure!r}")
+            raise JoinError(f"PanJoin: records=True needs structure='BISort', not {self.structure!r}")
         structure_of(self.structure)
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:

@@ -1,7 +1,7 @@
-"""PanJoin's manager: collects rows, keeps the books on subwindows, and commands the workers (section III-A).
+"""PanJoin's manager: collects rows, keeps track of subwindows, and commands the workers (section III-A).
 
-In: steps from the router. Out: commands to single workers, then the punctuation to all; for a mirror, each probe once
-more as `probed`.
+In: steps from the router. Out: commands to single workers, then the punctuation to all. If there is a mirror, it gets
+each probe once, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_ROOM = (1 << 31) - 1
 """Rows of a subwindow that every structure can number."""
 
 MOST_SUBWINDOWS = 16
-"""Live subwindows of a side for each worker from which on new ones get twice the room."""
+"""With more live subwindows of a side per worker, new ones get twice the room."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PanManager(Bolt):
 
 @dataclass(frozen=True)
 class Link:
-    """A subwindow in its chain: where it is, and the positions [first, end) that it has room for."""
+    """A subwindow in its chain: its worker, and the positions [first, end) that it has room for."""
 
     number: int
     worker: int
@@ -73,13 +73,12 @@ class Link:
 class SubwindowChain:
     """The subwindows of one side, oldest first, dealt to the workers in turn.
 
-    The manager of the paper learns from its workers whether the newest subwindow is full and whether the oldest is
-    empty. Rows have positions here and the router says which are dead, so it knows both beforehand, and a worker need
-    not have answered a batch before the next one is sent.
+    The paper's manager learns from its workers whether the newest subwindow is full and whether the oldest is empty.
+    Here rows have positions, and the router says which have expired. So the manager knows both beforehand, and need not
+    wait for the answers to one batch before it emits the next.
 
-    How many rows a time window will hold is not known at the start. Where a side comes to have more than
-    MOST_SUBWINDOWS live subwindows for each worker, new ones get twice the room; a subwindow always begins at a
-    multiple of its room.
+    How many rows a time window will hold is not known at the start. When a side has more than MOST_SUBWINDOWS live
+    subwindows per worker, new ones get twice the room. A subwindow always begins at a multiple of its room.
 
         room 4, 2 workers     rows 0..9        0: [0, 4) at 0    1: [4, 8) at 1    2: [8, 12) at 0, newest
                               4 and less dead  0 expires; 1 does when 7 is dead
@@ -97,7 +96,7 @@ class SubwindowChain:
         return len(self._links)
 
     def place(self, first: int, rows: int) -> Iterator[tuple[Link, int, int, bool]]:
-        """Where new rows go: (subwindow, first position, position after the last, whether it must be created)."""
+        """Where new rows go: (subwindow, first position, position after the last, whether to create it)."""
         assert first == self._end, "rows come without gaps"
         end = first + rows
         while first < end:
@@ -142,16 +141,16 @@ class SubwindowChain:
 class PanManagerTask(StepTask):
     """Two buffers, one for each side, that are closed together.
 
-    The paper closes a side's buffer alone when its time or its number of rows is reached. Here a row is answered for
-    good with its batch, so the rows of the other side that came before it must be on their way too. The number of rows
-    is `batch_rows`; the time is up when nothing more waits at the manager, or at a barrier, or at the end. Neither
-    changes a result: what a row may meet is in its live range.
+    The paper closes each side's buffer alone, when its time or its number of rows is reached. Here a row is answered
+    completely with its batch, so the batch must include the rows of the other side that came before it. The number of
+    rows is `batch_rows`. The time is up when no more rows wait at the manager, at a barrier, or at the end. Neither
+    changes a result: each probe row carries its live range.
 
-    Steps 1 to 3 of the paper are here, but for the sorting of step 2: the rows of an insert command are sorted by the
-    one worker that stores them and the bands of a probe by each that searches, in parallel.
+    This does steps 1 to 3 of the paper, except for the sorting of step 2: the worker that stores rows sorts them, and
+    each worker that probes sorts the bands, in parallel.
 
-    No row comes late: the gate before the router has put all sources in one order, and rows that break their source's
-    promise never reach it. So workers need no side buffer for late rows (section III-G2).
+    No row comes late: the gate before the router puts all sources in one order, and late rows never reach the router.
+    So workers need no side buffer for late rows (section III-G2).
     """
 
     def __init__(self, description: PanManager) -> None:
@@ -251,7 +250,7 @@ def joined(parts: Sequence[ElementRows]) -> ElementRows:
         if any(column.valid is not None for column in columns):
             valid = np.concatenate([column.mask() for column in columns])
         keys.append(Keys(np.concatenate([column.values for column in columns]), valid))
-        # Until the other side's type is known nothing can be met, and the bounds have an arbitrary type.
+        # Until the other side's type is known nothing matches, and the bounds have an arbitrary type.
         bounds = [part.intervals[d] for part in parts]
         kind = bounds[-1].low.dtype
         low, high = (np.concatenate([each.astype(kind) for each in ends]) for ends in _ends(bounds))

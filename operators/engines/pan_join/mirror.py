@@ -1,7 +1,7 @@
-"""PanJoin's mirror: the main arrays of all subwindows once more, where records become rows (section III-D).
+"""PanJoin's mirror: a copy of all subwindows' main arrays, where records become positions (section III-D).
 
-In: the manager's commands to create, insert and expire, and each probe once; the workers' records. Out: matches, then
-the punctuation.
+In: the manager's commands to create, insert and expire, and each probe once; the workers' records.
+Out: matches, then the punctuation.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class PanMirror(Bolt):
 class PanMirrorTask(Task):
     """Does the same insertions as the workers, one batch at a time.
 
-    A record holds for the array as it was when the worker was asked. So whoever has punctuated a batch waits until all
-    have: then the rows of this batch, and none of the next, are in the mirror, and its records are expanded.
+    A record is valid for the array as it was when the worker probed it. So an input that has punctuated a batch waits
+    until all have. Then the mirror holds the rows of this batch and none of the next, and expands its records.
     """
 
     def __init__(self, description: PanMirror, origins: int) -> None:
@@ -84,7 +84,7 @@ class PanMirrorTask(Task):
 
     def check_invariants(self) -> None:
         self._held.check_invariants()
-        # Everyone has sent this batch or the one before it.
+        # Every input has sent this batch or the one before it.
         assert self._complete == min(self._reached)
         assert len(set(self._reached)) <= 2
 

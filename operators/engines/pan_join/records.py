@@ -39,10 +39,10 @@ MAIN, BUFFER = 0, 1
 
 @dataclass(frozen=True)
 class RecordColumn:
-    """What consecutive rows of a side, from position `first` on, meet in one array of a subwindow of the other side.
+    """The matches of a side's rows, from position `first` on, in one array of a subwindow of the other side.
 
-    Row i meets the ranks [start[i], end[i]) of the main array or of the insertion buffer, or, where the dimension is
-    negated, all others. Eight bytes for each row, however many it meets.
+    Row i matches the ranks [start[i], end[i]) of the main array or of the insertion buffer or, where the dimension is
+    negated, all other ranks. That is eight bytes per row, however many matches it has.
     """
 
     side: int
@@ -152,7 +152,7 @@ def _expand(
     newest: int,
     negated: bool,
 ) -> tuple[int, int, int]:
-    """Write what the records from `band` on stand for; see `candidates.Visit`."""
+    """Write the positions that the records from `band` on stand for; see `candidates.Visit`."""
     room = positions.size
     for i in range(band, start.size):
         before = used

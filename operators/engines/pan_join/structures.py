@@ -23,18 +23,18 @@ ROWS_PER_PARTITION = 64
 
 
 class SubwindowStructure(ABC):
-    """What a subwindow of a given capacity is made of; frozen and picklable."""
+    """How the structure of a subwindow is made; frozen and picklable."""
 
     @abstractmethod
     def open(self, capacity: int, previous: Subindex | None) -> Subindex:
-        """An empty structure; `previous` is that of an earlier subwindow of the same side, if one is at hand."""
+        """An empty structure; `previous` is that of an earlier subwindow of the same side, if the worker has one."""
 
     def seal(self, full: Subindex) -> None:  # noqa: B027  (most have nothing to do)
         """Called when the subwindow is full."""
 
     @abstractmethod
     def index(self, subwindow: int) -> SubwindowIndex:
-        """The window index that is a chain of these; refuses parameters that make no sense."""
+        """The window index that is a chain of these; refuses invalid parameters."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class BISortSubwindows(SubwindowStructure):
 class RaPTableSubwindows(SubwindowStructure):
     """Ranges of keys between splitters learnt from an earlier subwindow (section III-B). See `indexes.RaPTable`.
 
-    The earlier one is the last of the same side at the same worker, since workers do not talk to each other: with n
-    workers, n subwindows ago. Where that has another number of partitions, splitters are learnt anew.
+    The earlier subwindow is the last one of the same side at the same worker, since workers do not communicate: with n
+    workers, n subwindows ago. If it has another number of partitions, splitters are learnt from scratch.
     """
 
     partitions: int | None = None
@@ -102,7 +102,7 @@ Structure = str | type[SubwindowIndex] | SubwindowStructure
 
 
 def structure_of(given: Structure) -> SubwindowStructure:
-    """The description that a user means."""
+    """The description of the structure that the user gave."""
     name = given.__name__ if isinstance(given, type) else given
     if isinstance(name, str) and name in STRUCTURES:
         return STRUCTURES[name]

@@ -1,4 +1,4 @@
-"""One subwindow at a worker: its structure over the key, and the other dimensions' keys that filter."""
+"""One subwindow at a worker: its structure over the key, and the other dimensions' keys as filters."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from operators.engines.pan_join.structures import SubwindowStructure
 
 
 class Subwindow:
-    """Rows at the positions [first, first + capacity) of one side, as many as have come.
+    """The rows so far at the positions [first, first + capacity) of one side.
 
-    Rows are inserted in order and none is ever removed: the subwindow goes as a whole. Rows that are dead before that
-    are left out by the live range that each probe row brings, which is the filtering of the oldest subwindow in the
-    paper (section III-G1).
+    Rows are inserted in order and never removed: the subwindow expires as a whole. The live range of each probe row
+    leaves out rows that expire before that, which is the paper's filtering of the oldest subwindow (section III-G1).
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Subwindow:
         return self.subindex.nbytes + (self._columns.nbytes if self._columns is not None else 0)
 
     def insert(self, insert: Insert) -> None:
-        """Cost: O(n log n) to sort the rows, and what the structure takes."""
+        """Cost: O(n log n) to sort the rows, plus the structure's insertion."""
         assert insert.first == self.end, "rows come without gaps"
         rows = len(insert.keys[0])
         assert self.rows + rows <= self.capacity, "the manager sends no more rows than there is room for"
@@ -78,7 +77,7 @@ class Subwindow:
     def visit(
         self, band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe
     ) -> tuple[int, int, int]:
-        """Write what the bands meet; see `candidates.Visit`."""
+        """Write the rows that the bands match; see `candidates.Visit`."""
         if self._columns is not None:
             values = self._columns.values
             probe = probe._replace(mask=values.shape[1] - 1, others=frozen(values))
@@ -88,7 +87,7 @@ class Subwindow:
         keys, positions = self.subindex.entries()
         # All valid rows are in the structure.
         assert len(keys) == len(positions) == self.entries <= self.rows <= self.capacity
-        # They are the subwindow's own.
+        # They belong to the subwindow.
         assert not len(positions) or self.first <= positions.min() <= positions.max() < self.end
         if self.entries:
             self.subindex.check_invariants()
@@ -97,7 +96,7 @@ class Subwindow:
 def probe_subwindows(
     subwindows: Sequence[Subwindow], intervals: Sequence[Interval], live: Live, key: int, limit: int, ordered: bool
 ) -> Matches | None:
-    """What probe rows meet in subwindows of one side, None if more than `limit`. The bands are sorted once for all."""
+    """The matches in subwindows of one side, None if more than `limit`. The bands are sorted once for all."""
     least, _, _, greatest = live.extent
     met = [each for each in subwindows if each.entries and each.first < greatest and each.end > least]
     if not met:
@@ -116,5 +115,5 @@ def probe_subwindows(
 
 
 def key_dimension(points: Sequence[bool], negated: Sequence[bool]) -> int:
-    """The dimension to index: one that asks for a value, or else for a range, or else excludes one."""
+    """The dimension to index: an equality, or else a range, or else an exclusion."""
     return min(range(len(points)), key=lambda d: (negated[d], not points[d]))

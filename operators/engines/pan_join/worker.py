@@ -29,7 +29,7 @@ from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 @dataclass(frozen=True)
 class SubwindowSetting:
-    """What the holders of subwindows need to know: how they are made, and which dimension they index."""
+    """How subwindows are made, and which dimension they index."""
 
     structure: SubwindowStructure
     negated: tuple[bool, ...]
@@ -84,12 +84,12 @@ class HeldSubwindows:
                 raise AssertionError(f"{batch.stream} is not about a subwindow")
 
     def probe(self, side: int, rows: ElementRows, limit: int, ordered: bool) -> Matches | None:
-        """What rows of a side meet among those held of the other; None if more than `limit`."""
+        """The matches of a side's rows among those held of the other side; None if more than `limit`."""
         held = list(self.sides[1 - side].values())
         return probe_subwindows(held, rows.intervals, rows.live, self._setting.key, limit, ordered)
 
     def status(self, side: int, rows: ElementRows) -> Status:
-        """What is held of a side, when `rows` of the other side have been answered."""
+        """The status of a side's subwindows, when `rows` of the other side have been answered."""
         held = list(self.sides[side].values())
         if not held:
             return Status()
@@ -120,7 +120,7 @@ class HeldSubwindows:
 
 
 class PanWorkerTask(Task):
-    """Stores rows as they come and answers probes at the punctuation, when the rows of both sides are there."""
+    """Stores rows as they come, and answers probes at the punctuation, when the rows of both sides are stored."""
 
     def __init__(self, description: PanWorker) -> None:
         self._negated = description.setting.negated
@@ -168,7 +168,7 @@ class PanWorkerTask(Task):
         yield Emit(step.last)
 
     def _statuses(self, step: Step) -> list[Status]:
-        """What is held of the side that the rows of either side have asked for."""
+        """The status of the subwindows that the rows of either side have probed."""
         return [Status() if rows is None else self._held.status(1 - side, rows) for side, rows in enumerate(step.rows)]
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:

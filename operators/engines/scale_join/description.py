@@ -1,4 +1,4 @@
-"""ScaleJoin as an engine: threads that each store one row in n and compare it with all.
+"""ScaleJoin as an engine: threads that each store one row in n and compare it with all others.
 
 Paper: "ScaleJoin: a Deterministic, Disjoint-Parallel and Skew-Resilient Stream Join", Gulisano, Nikolakopoulos,
 Papatriantafilou, Tsigas. The elements are those of its figure 2.
@@ -26,17 +26,17 @@ PROCESSING_THREAD = "processing-thread"
 class ScaleJoin(Engine):
     """The engine of ScaleJoin.
 
-    The input ScaleGate merges all physical sources into one order; every processing thread gets every row, stores its
-    share, and compares the row with its share of the other window; the output ScaleGate merges what they find, in
-    order. No thread knows of another, and each does an equal part of the comparisons whatever the rates and values.
+    The input ScaleGate merges all physical sources into one order. Every processing thread gets every row, stores its
+    share, and compares the row with its share of the other window. The output ScaleGate merges their results in order.
+    No thread knows of another, and each does an equal part of the comparisons whatever the rates and values.
 
-    Where we depart: the threads do not read the input gate themselves. Between them stands the router, which turns
-    rows into keys, intervals and live positions once instead of once per thread. Windows are exact: the paper's threads
-    purge a window by the time of rows of its own stream, and may compare rows that are further apart than its size.
+    Where we depart: the threads do not read the input gate themselves. The router between them turns rows into keys,
+    intervals and live positions once instead of once per thread. Windows are exact: the paper's threads purge a window
+    by the time of rows of its own stream, and may compare rows that are further apart than its size.
 
     threads: processing threads; None: one per core.
-    index:   None: the nested loop, as in the paper; or an index of the catalogue, by name, in each thread; "auto"
-             chooses it.
+    index:   the index in each thread, by its name in the catalogue; "auto" chooses; None: the nested loop, as in the
+             paper.
     """
 
     threads: int | None = None
@@ -71,9 +71,9 @@ class ScaleJoin(Engine):
 def work_spread(before: Metrics | None, after: Metrics) -> float:
     """How unevenly the threads shared the comparisons between two moments: standard deviation over mean.
 
-    The paper calls it Std c/s and keeps it under 4%. Without a first moment, since the start; 0.0 when there was
-    nothing to compare. Pairs of a row and a live row stored by the thread are what is counted, whether a nested loop
-    compares them or an index decides them: with an index it tells of rows, not of time.
+    The paper calls it Std c/s and keeps it under 4%. Without `before`: since the start. 0.0 when there was nothing to
+    compare. A comparison is a pair of a row and a live row stored by the thread, whether a nested loop compares them
+    or an index decides: with an index it measures rows, not time.
     """
     work = np.array([task.own["comparisons"] for task in after.of(PROCESSING_THREAD)])
     if before is not None:

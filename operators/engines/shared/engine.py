@@ -1,7 +1,7 @@
-"""Engines: how the matching of a join is laid out as processing elements.
+"""The interface of engines, which lay the matching of a join out as processing elements.
 
 A join's topology is always input -> gate -> router -> elements -> collector -> results. An engine supplies the
-elements; whatever it does, they answer with the same matches.
+elements. All engines answer with the same matches.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ROUTER = "router"
 
 @dataclass(frozen=True)
 class ElementPlan:
-    """What an engine needs to know of the join.
+    """The properties of a join from which an engine builds its elements.
 
     windows: the window of each side.
-    batch:   the most rows that come in one step.
+    batch:   the most rows of one step.
     router:  the name of the router that feeds the elements.
-    counts:  elements may be asked, by `Limits.counting`, for the number of each probe row's matches (`counts.*`)
-             instead of the matches; only for engines that `can_count`.
+    counts:  `Limits.counting` may ask the elements for the number of each probe row's matches instead of the matches;
+             only for engines that `can_count`.
     """
 
     predicate: Predicate
@@ -44,7 +44,7 @@ class ElementPlan:
 
     @property
     def negated(self) -> tuple[bool, ...]:
-        """Which dimensions are."""
+        """`negated[d]`: dimension d is negated."""
         return tuple(dimension.negated for dimension in self.predicate.dimensions)
 
 
@@ -53,17 +53,17 @@ class Engine(ABC):
 
     @property
     def gate(self) -> str:
-        """How the engine's paper calls the element that merges the sources into one order."""
+        """The paper's name for the element that merges the sources into one order."""
         return "gate"
 
     @property
     def collector(self) -> str:
-        """How the engine's paper calls the element that brings the answers together."""
+        """The paper's name for the element that brings the answers together."""
         return "collector"
 
     @property
     def split_fields(self) -> bool:
-        """Whether the router must send each dimension as a stream of its own."""
+        """Whether the router also emits each dimension as a stream of its own."""
         return False
 
     @property
@@ -72,9 +72,12 @@ class Engine(ABC):
         return False
 
     def merge_policy(self, window: Window) -> MergePolicy:
-        """When rows of a side leave the mutable part: never, unless the engine has an immutable one."""
+        """When rows of a side leave the mutable part: never, unless the engine has an immutable part.
+
+        Called when the topology is built; raises a JoinError for settings that the window does not allow.
+        """
         return NEVER
 
     @abstractmethod
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
-        """Add the processing elements, fed by the router; return those that answer probes."""
+        """Add the processing elements, fed by the router; return the names of those that answer probes."""

@@ -1,4 +1,4 @@
-"""Which index the cores of an engine use: named by the user, or chosen from the query and the first rows."""
+"""The index that an engine's cores use: named by the user, or chosen from the query and the first rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.protocol.sides import LEFT, RIGHT
 from operators.query.predicate import Dimension
 
 ROWS_OF_A_TIME_WINDOW = 1 << 17
-"""Assumed where a window is of time: indexes adapt to more, they only start small."""
+"""Assumed for windows whose number of rows is unknown: indexes adapt to more, they only start small."""
 
 
 Asked = Literal["point", "band", "range", "nothing"]
@@ -23,12 +23,12 @@ Asked = Literal["point", "band", "range", "nothing"]
 
 @dataclass(frozen=True)
 class IndexSetting:
-    """What an engine's cores need to make their indexes.
+    """How an engine's cores make their indexes.
 
-    name:  an index of the catalogue, or "auto".
-    asked: what each dimension asks for.
-    rows:  the rows of each side's window, about, that one core stores.
-    batch: rows that come at once, about.
+    name:     an index of the catalogue, or "auto".
+    asked:    what each dimension asks for.
+    rows:     about how many rows of each side's window one core stores.
+    batch:    about how many rows come at once.
     counting: only the number of matches is wanted.
     """
 
@@ -47,7 +47,7 @@ class IndexSetting:
         return cls(name, asked, (left, right), plan.batch, plan.counts)
 
     def choice(self, side: int, observed: Observed | None = None) -> Choice:
-        """The index for one side's rows and why it is taken."""
+        """The index for one side's rows, with the reason for it."""
         if self.name != AUTO:
             return Choice(self.name, "as asked for")
         return choose(
@@ -64,7 +64,7 @@ class IndexSetting:
         )
 
     def make(self, side: int, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> WindowIndex:
-        """An empty index for one side, chosen with the first keys to be stored and the first intervals to be asked."""
+        """An empty index for one side, chosen with the first keys to store and the first intervals to probe with."""
         observed = None
         if probes is not None and len(keys[0]) and len(probes[0]):
             sample = [_first(column, SAMPLED_KEYS) for column in keys]
@@ -78,7 +78,7 @@ class IndexSetting:
         )
 
     def _key(self, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> int:
-        """The dimension that leaves the fewest rows; without a sample, the first that asks for the least."""
+        """The dimension that leaves the fewest rows; without a sample, the first one that is the most restrictive."""
         order = sorted(range(len(self.asked)), key=lambda d: get_args(Asked).index(self.asked[d]))
         if probes is None or not len(keys[0]) or not len(probes[0]):
             return order[0]
@@ -94,7 +94,7 @@ def index_note(setting: IndexSetting | None) -> str:
 
 
 def asked_of(dimension: Dimension) -> Asked:
-    """What a dimension asks for; one that is the same for all rows helps no more than "!=" does."""
+    """What a dimension asks for. One whose key is the same for all rows helps no more than "!=" does."""
     if dimension.negated or dimension.made == "constant":
         return "nothing"
     if dimension.is_point:

@@ -1,4 +1,4 @@
-"""How many rows each dimension leaves, from a sample, and which two to index."""
+"""A sample shows how many rows each dimension leaves, and so which two to index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair = tuple[int, int]
 
 
 def shares_of(keys: Sequence[Keys], intervals: Sequence[Interval]) -> list[float]:
-    """For each dimension the share of the first rows that the first intervals leave; 1 without any of either.
+    """For each dimension the share of the first rows that the first intervals leave; 1 where either is missing.
 
     Cost: O(SAMPLED_KEYS * SAMPLED_PROBES) for each dimension.
     """
@@ -31,12 +31,12 @@ def shares_of(keys: Sequence[Keys], intervals: Sequence[Interval]) -> list[float
 
 
 class SelectivePairs:
-    """The two dimensions of each side's rows that its probes narrow most, decided by the first step that has both.
+    """The two dimensions of each side's rows that probes narrow most, decided by the first step with rows of both.
 
-    Until then, and where a sample leaves it open, they are the first two as written that are not negated. Once decided
-    they stay, so that what is built on them fits together.
+    Until then, and where the sample does not decide, they are the first two as written that are not negated. Once
+    decided they stay, so that segments built on them fit together.
 
-        three dimensions, of which a probe's intervals leave 0.5, 0.4 and 0.001 of the rows: (2, 1)
+        three dimensions, where a probe's intervals leave 0.5, 0.4 and 0.001 of the rows: (2, 1)
     """
 
     def __init__(self, negated: Sequence[bool]) -> None:

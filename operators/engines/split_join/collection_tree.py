@@ -2,13 +2,13 @@
 
 In: matches and punctuation of a few join cores or mergers. Out: their matches, and a punctuation when all have sent it.
 
-How much a merger holds back depends on the ordering (`orderings`). Strict or outer: a child that is ahead waits, and
-what all have answered is sent together, by the root in order if that is strict. Weaker: answers are passed on as they
-come, but for those of a later group than the open one; whoever puts the results together tells by the rows which answer
-belongs where.
+The ordering (`orderings`) decides how much a merger holds back. Strict or outer: a child that is ahead waits, and the
+answers to rows that all children have answered are emitted together; with strict ordering the root sorts them. Weaker:
+answers are passed on as they come, except those of a later group than the open one. The collector tells from the rows
+where each answer belongs.
 
-The paper has a tree for each region and merges tuples; here one tree carries the answers of both regions, as two
-streams, and its answers are positions: tuples are put together once, by the combiner.
+The paper has a tree for each region and merges tuples. Here one tree carries the answers of both regions, as two
+streams, and answers are positions: the combiner puts tuples together once.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext, 
 
 @dataclass(frozen=True)
 class Merger(Bolt):
-    """An n-ary merger. Its children answer every row, be it with nothing. Counts are passed on: they are added up.
+    """An n-ary merger. Its children answer every row, also those without matches. Counts are passed on: the collector
+    adds them up.
 
-    orders: whether it puts each row's matches in order of position, which its children do not. One merger does so for
-            all: marking 300 matches in a bitmap and reading them off takes 5 ns each, less than ordering them in parts
-            at the cores and merging these at every level of the tree.
+    orders: whether it sorts each row's matches by position. One merger does so for all: marking 300 matches in a bitmap
+            and reading them off takes 5 ns each, less than sorting parts at the cores and merging these at every level
+            of the tree.
     """
 
     ordering: Ordering
@@ -60,10 +61,10 @@ class Merger(Bolt):
 
 
 class AligningMerger(Task):
-    """Sends the answers to the rows that all children have answered: child by child, or as one in order.
+    """Emits the answers to rows that all children have answered: child by child, or as one in order.
 
-    To merge them row by row at every level would copy every match as often; whoever orders them, or puts the results
-    together, does it once.
+    Merging them row by row at every level would copy every match once per level. Instead the root, which sorts them,
+    or the collector does it once.
     """
 
     def __init__(self, children: int, orders: bool) -> None:
@@ -118,9 +119,9 @@ class AligningMerger(Task):
 
 
 def _in_order(answers: Sequence[Answer], first: int, end: int) -> Matches:
-    """All that was said about the rows at positions [first, end), each row's matches by position."""
+    """All answers to the rows at positions [first, end), each row's matches sorted by position."""
     merged = merge_answers(answers, first, end, ordered=False)
-    # a single answer is its sender's own
+    # a single answer still belongs to its sender
     positions = merged.positions.copy() if len(answers) == 1 else merged.positions
     order_rows(positions, merged.offsets)
     return Matches(merged.offsets, positions)
@@ -128,7 +129,7 @@ def _in_order(answers: Sequence[Answer], first: int, end: int) -> Matches:
 
 @dataclass(frozen=True)
 class _Held:
-    """An answer of a child, to rows up to the sequence number in its label."""
+    """A child's answer to rows up to the sequence number in its label."""
 
     origin: int
     batch: Batch
@@ -139,10 +140,10 @@ class _Held:
 
 
 class PassingMerger(Task):
-    """Passes answers on as they come; of the groups of the ordering only the open one.
+    """Passes answers on as they come, as long as they belong to the open group of the ordering.
 
     A core's answers carry no sequence numbers, so those since its last punctuation wait for the next one, which follows
-    them at once. They are passed on with that number as a label: the merger after this one need not wait.
+    at once. They are passed on with that number as a label, so that the next merger need not wait.
     """
 
     def __init__(self, children: int, ordering: Ordering) -> None:
@@ -175,7 +176,7 @@ class PassingMerger(Task):
             yield from self._release()
 
     def blocked(self, origin: Origin) -> bool:
-        """A child that is ahead waits while something of it is held back."""
+        """A child that is ahead waits while one of its answers is held back."""
         return self._reached[origin.index] > self._complete and any(held.origin == origin.index for held in self._held)
 
     def check_invariants(self) -> None:
@@ -185,7 +186,7 @@ class PassingMerger(Task):
         assert all(held.last > open_until(self._ordering, self._complete) for held in self._held)
 
     def _release(self, last: int = -1) -> Iterator[Emit]:
-        """Send what is held up to sequence number `last`, and up to the end of the open group."""
+        """Emit the held answers up to sequence number `last`, and up to the end of the open group."""
         limit = max(last, open_until(self._ordering, self._complete))
         going = [held for held in self._held if held.last <= limit]
         self._held = [held for held in self._held if held.last > limit]

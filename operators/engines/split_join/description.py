@@ -24,13 +24,13 @@ from topology import TopologyBuilder
 class SplitJoin(Engine):
     """The engine of SplitJoin.
 
-    cores:  join cores, each with one row in so many of both windows; None: one per processor.
-    fanout: the most that one relay of the distribution tree serves, or one merger of the collection tree merges.
-    index:  what a core stores its rows in, by its name in the catalogue; "auto" chooses; None: the paper's nested loop.
+    cores:  join cores, each of which stores an equal share of both windows; None: one per processor.
+    fanout: the most consumers of a relay in the distribution tree, and producers of a merger in the collection tree.
+    index:  the index in each core, by its name in the catalogue; "auto" chooses; None: the paper's nested loop.
 
-    Every row goes to all cores and is stored by one of them, which each tells from the row's position: there is nobody
-    to ask. Where we depart: rows come in steps; expiry is exact through live ranges (see `Region`); and the ordering is
-    the join's (`orderings`), which mergers and combiner follow.
+    Every row goes to all cores, and one of them stores it. A core can tell which from the row's position, without
+    coordination. Where we depart: rows come in steps; expiry is exact through live ranges; mergers and combiner follow
+    the ordering of the join (`orderings`).
     """
 
     cores: int | None = None

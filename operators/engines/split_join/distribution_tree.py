@@ -1,10 +1,10 @@
 """The distribution tree: brings every step to every join core, each relay serving a few (SplitJoin, section 4.3).
 
-In: limits and rows of both sides from the router. Out: the same, unchanged and in the same order; both streams travel
-by one path, so no core can see them in another order than any other.
+In: limits and rows of both sides from the router. Out: the same, unchanged and in the same order. Both streams take
+the same path, so all cores see them in the same order.
 
-Each relay of the tree is a component of its own, and so is each core: the edges of the topology are then the edges of
-the tree, and a message, a punctuation too, goes only from a relay to those it serves.
+Each relay of the tree is a component of its own, and so is each core. The edges of the topology are then the edges of
+the tree, and a message, including a punctuation, goes only from a relay to those that it serves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from topology import Bolt, PassOn, Task, TaskContext, TopologyBuilder
 
 @dataclass(frozen=True)
 class Distributor(Bolt):
-    """A relay: hands on whatever comes."""
+    """A relay: passes every message on."""
 
     serves: int
 
@@ -39,7 +39,7 @@ class Distributor(Bolt):
 
 
 def tree_levels(leaves: int, fanout: int) -> list[int]:
-    """The number of inner nodes on each level, the root's first: as few levels as the fan-out allows.
+    """The number of inner nodes on each level, root first: as few levels as the fan-out allows.
 
     A level is added only when the fan-out of all nodes is used up; the nodes of a level share the next one evenly.
 
@@ -52,7 +52,7 @@ def tree_levels(leaves: int, fanout: int) -> list[int]:
 
 
 def parent(child: int, children: int, parents: int) -> int:
-    """Which of the `parents` nodes of a level serves a node of the next level, of which there are `children`.
+    """Which of a level's `parents` nodes serves node number `child` of the next level's `children` nodes.
 
     Neighbours share a parent, and two parents' numbers of children differ by one at most.
     """
@@ -60,7 +60,7 @@ def parent(child: int, children: int, parents: int) -> int:
 
 
 def node_name(kind: str, level: int, number: int) -> str:
-    """How a node of a tree is called: the root kind-1, the others kind-level-number."""
+    """The name of a tree's node: kind-1 for the root, kind-level-number for the others."""
     return f"{kind}-1" if level == 0 else f"{kind}-{level + 1}-{number}"
 
 

@@ -1,4 +1,4 @@
-"""Intersecting what the predicates found through a hash table: what SPO-Join's bit arrays are compared with."""
+"""Intersection through a hash table, with which the paper compares SPO-Join's bit arrays."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def hash_intersection(
 
 @kernel
 def _slot(table: np.ndarray, row: int, probe: int) -> int:
-    """Where a row is in the table, or where it may be put: what other probes have left counts as empty."""
+    """The slot of a row, or a free slot for it: entries of other probe rows count as free."""
     mask = np.uint64(table.shape[0] - 1)
     at = ((np.uint64(row) * SPREAD) >> np.uint64(32)) & mask
     while table[at, 0] == probe and table[at, 1] != row:
@@ -80,7 +80,7 @@ def _intersect(
     offsets: np.ndarray,
     positions: np.ndarray,
 ) -> int:
-    """Answer the probe rows from number `row` on; return the number of the one for which there may be no room."""
+    """Answer the probe rows from number `row` on; return the number of the first one for which room may be short."""
     dimensions = starts.shape[0]
     for probe in range(row, starts.shape[1]):
         begin = used = offsets[probe]

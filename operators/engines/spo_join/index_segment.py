@@ -1,4 +1,4 @@
-"""A segment of the immutable part that is not a PO-Join structure: what SPO-Join's evaluation compares with."""
+"""A segment of the immutable part that is a tree, with which SPO-Join's evaluation compares."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from indexes import Interval, Keys, Live, Matches, SortedRun, make_index
 
 
 class IndexSegment:
-    """The rows of one merge interval in a tree over one dimension; the other dimensions filter what it finds.
+    """The rows of one merge interval in a tree over one dimension; the other dimensions filter its matches.
 
-    Paper: SPO-Join, sections 2 and 5. Its CSS-tree is `ImmutableBPlusTree`; the subindexes of its chained index, of
-    which each element holds a chain in position order, are `BPlusTree`s. Where we depart: the paper searches one tree
-    per predicate and intersects what they return; a tree whose finds are filtered gives the same and holds less.
+    Paper: SPO-Join, sections 2 and 5. Its CSS-tree is `ImmutableBPlusTree`. Its chained index has `BPlusTree`s as
+    subindexes, and each element holds a chain of them in position order. Where we depart: the paper searches one tree
+    per predicate and intersects the results; filtering the matches of one tree gives the same and takes less memory.
     """
 
     def __init__(self, index: str, first_position: int, runs: Sequence[SortedRun], negated: Sequence[bool]) -> None:
-        """Of an index by its catalogue name and the sorted runs of the segment's rows, one per dimension."""
+        """Build the index, by its name in the catalogue, from the sorted runs of the rows, one per dimension."""
         self.first_position = first_position
         self.rows = runs[0].rows
         key = next((d for d, is_negated in enumerate(negated) if not is_negated), 0)
@@ -69,7 +69,7 @@ def probe_segments(
 
 
 def _by_row(run: SortedRun) -> Keys:
-    """A run's keys in the order of its rows again."""
+    """A run's keys in the order of its rows."""
     values = np.zeros(run.rows, run.keys.dtype)
     values[run.order] = run.keys
     if len(run) == run.rows:

@@ -1,12 +1,12 @@
-"""The logical-AND element: intersects what the predicate elements found (SPO-Join, sections 3.2 and 4.3).
+"""The logical-AND element: intersects the predicate elements' results (SPO-Join, sections 3.2 and 4.3).
 
-In: from each predicate element, the sort orders of blocks of the mutable part, and for the steps drawn by this element
-the rank ranges of each probe row.
+In: from each predicate element, the sort orders of blocks of the mutable part and, for the steps assigned to this
+element, the rank ranges of each probe row.
 Out: the matches of every probe row with the mutable part, then the punctuation.
 
 The answers of the predicate elements arrive at different times. As in the paper, a provenance table keeps them by step
-until all predicates have answered, so the answers of different steps are never combined. An intersection of ranges in
-different orders is what a PO-Join segment computes, so each block is one.
+until all predicates have answered, so answers of different steps are never combined. A PO-Join segment intersects
+ranges in different orders, so each block is one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from operators.protocol.streams import MATCHES, JoinStream
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 Intersection = Literal["permutation", "hash set"]
-"""How what the predicates found is intersected. permutation: as in a PO-Join segment. hash set: through a hash table of
+"""How the predicates' results are intersected. permutation: as in a PO-Join segment. hash set: through a hash table of
 rows, with which the paper compares."""
 
 BlockName = tuple[int, int, int]
@@ -62,7 +62,7 @@ class LogicalAndElement(Bolt):
 
 @dataclass
 class _Answer:
-    """What one predicate element has said about one step."""
+    """The messages of one predicate element about one step."""
 
     limits: Limits | None = None
     orders: dict[BlockName, Int64] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class LogicalAndTask(Task):
         yield from self._answering.answer(step, probe)
 
     def _update_blocks(self, answers: list[_Answer], limits: Limits) -> None:
-        """Add the blocks that are new, which replace those they were merged of; drop what has been handed over."""
+        """Add the new blocks, which replace those they were merged from; drop blocks that have been handed over."""
         for name in answers[0].orders:
             side, first, rows = name
             for other in [each for each in self._blocks if each[0] == side]:
@@ -169,5 +169,5 @@ class LogicalAndTask(Task):
 
 
 def _ranks_as_run(order: Int64, rows: int) -> SortedRun:
-    """A run whose keys are their own ranks: the ranges were found where the real keys are."""
+    """A run whose keys are their own ranks: the predicate elements, which have the real keys, found the ranges."""
     return SortedRun(np.arange(len(order)), order, rows)

@@ -1,11 +1,11 @@
 """The mutable element of the fused plan: all predicates of the mutable part in one place.
 
 In: steps and merge orders from the router.
-Out: the matches of every probe row with rows that are not in the immutable part yet, then the punctuation; and, when a
-segment is ordered, the sorted runs of its rows, one per dimension.
+Out: the matches of every probe row with rows that are not in the immutable part yet, then the punctuation. When a
+segment is due, the sorted runs of its rows, one per dimension.
 
-It does what the predicate elements and the logical-AND elements of the decomposed plan do together, without sending
-ranges between processes: the cheaper plan while one core can keep up with the mutable part.
+It does the work of the decomposed plan's predicate and logical-AND elements without sending ranges between processes.
+It is the cheaper plan as long as one core keeps up with the mutable part.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from operators.protocol.stream_ids import StreamId, outputs_of
 from operators.protocol.streams import answer_streams
 from topology import Batch, Bolt, Emit, Task, TaskContext
 
-CHOICE = Choice("TieredRuns", "it is sorted runs already, so what is merged into the immutable part need not be sorted")
+CHOICE = Choice("TieredRuns", "it holds sorted runs already, so merging into the immutable part needs no sorting")
 
 
 @dataclass(frozen=True)
 class MutableElement(Bolt):
-    """Holds the mutable part of both windows; deals merged runs over `permutations` permutation elements."""
+    """Holds the mutable part of both windows; deals merged runs to `permutations` permutation elements in turn."""
 
     negated: tuple[bool, ...]
     ordered: bool
@@ -93,7 +93,7 @@ class MutableTask(StepTask):
             index.check_invariants()
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
-        """Probe the other side's rows from the handover on; those below are the immutable part's."""
+        """Probe the other side's rows from the handover on; the immutable part answers for those below."""
         index = self._indexes[1 - side]
         if not index.blocks:
             return Matches.empty(len(rows))

@@ -1,9 +1,9 @@
 """The permutation element: turns the sorted runs of a merge interval into a segment (SPO-Join, section 3.3).
 
-In: for each segment ordered by the router, one sorted run per dimension from the mutable part.
-Out: the segment with its permutation array, straight to the PO-Join element whose turn it is.
+In: for each segment that is due, one sorted run per dimension from the mutable part.
+Out: the segment with its permutation array, to the PO-Join element whose turn it is.
 
-It works beside the stream: while it builds, probes are still answered from the mutable part.
+It works beside the stream: while it builds, the mutable part still answers probes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 class PermutationElement(Bolt):
     """Builds segments of `dimensions` dimensions for `elements` PO-Join elements, in turn.
 
-    permute: without, segments are left without a permutation array, for elements that make trees of them.
+    permute: whether segments get a permutation array; elements that turn them into trees need none.
     """
 
     dimensions: int
@@ -40,10 +40,10 @@ class PermutationElement(Bolt):
 
 
 class PermutationTask(Task):
-    """Keeps a table of the runs that have come, by segment; what is complete is built and removed.
+    """Keeps a table of the runs so far, by segment; a complete segment is built and removed.
 
-    The table is the paper's provenance table of the immutable part (section 4.3): runs of different dimensions, or of
-    different segments, may arrive in any order and are never mixed up.
+    The table is the paper's provenance table of the immutable part (section 4.3): runs of different dimensions and
+    segments may arrive in any order and are never mixed up.
     """
 
     def __init__(self, description: PermutationElement) -> None:

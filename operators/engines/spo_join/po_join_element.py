@@ -4,11 +4,11 @@ In: steps and merge orders from the router, segments from the permutation elemen
 cache, where there is one.
 Out: the matches of every probe row with the segments held here, then the punctuation.
 
-Segments are dealt round robin over the elements. Which element holds a segment, and when it arrives, has no influence
-on the result: the router's limits say up to which position the immutable part answers, and the element takes no further
-steps (its input waits) in the rare case that a segment below that position has not arrived. The paper's two
-schemes for telling the elements what has expired can both be late and then give false positives; here every probe row
-carries its own live range, and a scheme (`State`) only says when an element lets a dead segment go.
+Segments are dealt round robin over the elements. Which element holds a segment, and when it arrives, does not affect
+the result. The router's limits say up to which position the immutable part answers; in the rare case that a segment
+below that position has not arrived, the element blocks its input until it has. In the paper, news of what has expired
+can reach elements late and then cause false positives. Here every probe row carries its own live range, and the scheme
+(`State`) only decides when an element drops an expired segment.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from operators.protocol.streams import JoinStream, answer_streams
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 Immutable = Literal["po-join", "css-tree", "chained"]
-"""What a segment is. po-join: permutation and offset arrays. css-tree: an immutable B+-tree. chained: a B+-tree, a
-subindex of a chained index. The last two are what the paper compares with."""
+"""The structure of a segment. po-join: permutation and offset arrays. css-tree: an immutable B+-tree. chained: a
+B+-tree, as a subindex of a chained index. The paper compares with the last two."""
 
 State = Literal["round robin", "shared cache"]
-"""How an element learns what has expired (section 4.2). round robin: by counting what is merged, wherever the segment
+"""How an element learns what has expired (section 4.2). round robin: from every order to merge, wherever that segment
 goes. shared cache: from a cache, to which the window's state is written now and then."""
 
 TREES: Mapping[Immutable, str] = {"css-tree": "ImmutableBPlusTree", "chained": "BPlusTree"}
@@ -55,7 +55,7 @@ Segment = PermutationOffsetJoin | IndexSegment
 class POJoinElement(Bolt):
     """One share of the immutable part of both windows.
 
-    probe_threads: threads that share the segments for each probe; they live as long as it takes to answer it.
+    probe_threads: threads that share the segments for each probe; they live only while it is answered.
     """
 
     negated: tuple[bool, ...]
@@ -119,10 +119,10 @@ class POJoinTask(StepTask):
         return ()
 
     def blocked(self, origin: Origin) -> bool:
-        """The router waits while a segment that the next step needs is still being made."""
+        """Block the router while a segment that the next step needs is still being built."""
         if origin.component != self._router:
             return False
-        # the handover passes the end of a segment only after its order has come: what is unsettled is awaited
+        # the handover passes the end of a segment only after its order has arrived, so unsettled orders are waited for
         return any(
             order.end <= self._limits.handover[side]
             for side in (LEFT, RIGHT)
@@ -132,7 +132,7 @@ class POJoinTask(StepTask):
     def on_step(self, step: Step) -> Iterable[Emit]:
         yield from self._answering.answer(step, self._probe, self._count if step.limits.counting else None)
         if self._description.state == "shared cache":
-            # the cache may be ahead of this element, which then still needs what has expired elsewhere
+            # the cache may be ahead of this element, which then still needs segments that have expired elsewhere
             live = np.minimum(step.limits.live, self._cached.live)
             self._let_go(Limits(live=(int(live[LEFT]), int(live[RIGHT]))))
 
@@ -163,19 +163,19 @@ class POJoinTask(StepTask):
         return order, IndexSegment(TREES[immutable], order.first, runs, self._description.negated)
 
     def _let_go(self, limits: Limits) -> None:
-        """Drop the segments that lie wholly below what is live."""
+        """Drop the segments all of whose rows have expired."""
         for side in (LEFT, RIGHT):
             held = self._held[side]
             while held and held[0].segment.end_position <= limits.live[side]:
                 del held[0]
 
     def _tick_off(self, order: Merge) -> None:
-        """A segment and its order come by different ways, either first: the second of them settles it."""
+        """A segment and its order arrive by different paths, in either order: the second one settles the segment."""
         if self._unsettled[order.side].pop(order.segment, None) is None:
             self._unsettled[order.side][order.segment] = order
 
     def _asked(self, side: int, rows: ElementRows) -> tuple[list[Segment], Live]:
-        """The segments that rows of a side are to be answered from, and what is live of them."""
+        """The segments that answer rows of a side, and the live positions in them."""
         handover = self._limits.handover[1 - side]
         segments = [each.segment for each in self._held[1 - side] if each.segment.end_position <= handover]
         return segments, Live(rows.live.start, np.minimum(rows.live.end, handover))

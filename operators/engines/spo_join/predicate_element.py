@@ -1,13 +1,13 @@
 """The predicate element: one dimension of the mutable part of both windows (SPO-Join, section 3.2).
 
-In: the dimension's keys and intervals, and merge orders, from the router.
-Out: to every logical-AND element the sort order of each new block of rows (`blocks`); to the one that has drawn the
-step, the range of that order which each probe row's interval covers (`ranges`); to the permutation elements, the sorted
-run of a segment that was ordered (`runs`).
+In: the dimension's keys and intervals, and orders to merge, from the router.
+Out: to every logical-AND element the sort order of each new block of rows; to the one that the step is assigned to, the
+range of that order which each probe row's interval covers; to the permutation elements, the sorted run of a segment
+that is due.
 
-The paper sends a bit array per probe row, as long as the mutable window. A range of ranks says the same in eight bytes
-per block: the order it refers to is sent once per block, and a block takes part in a logarithmic number of merges.
-Blocks are formed by row counts alone (`TieredRuns`), so all predicate elements have the same ones.
+The paper sends a bit array per probe row, as long as the mutable window. A range of ranks carries the same information
+in eight bytes per block: the order it refers to is sent once per block, and a block takes part in a logarithmic number
+of merges. Blocks are formed by row counts alone (`TieredRuns`), so all predicate elements have the same ones.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ LIVE = -1
 """In place of a block's position: the batch holds the live ranges of the probe rows instead of ranks."""
 
 WRITTEN = (0, 1)
-"""The pair that segments permute: no predicate element knows how selective the others are."""
+"""The pair that segments permute: a predicate element does not know how selective the others are."""
 
 
 @dataclass(frozen=True)
 class PredicateElement(Bolt):
-    """Evaluates dimension number `dimension`, `written` so in the query."""
+    """Evaluates dimension number `dimension`; `written`: the dimension as text, for the plan."""
 
     dimension: int
     written: str
@@ -93,7 +93,7 @@ class PredicateTask(StepTask):
             index.check_invariants()
 
     def _announce(self, side: int) -> Iterator[Emit]:
-        """Send the sort order of the blocks that are new since the last step."""
+        """Emit the sort order of the blocks that are new since the last step."""
         blocks = {(block.first_position, block.rows): block for block in self._indexes[side].blocks}
         for (first, rows), block in blocks.items():
             if (first, rows) not in self._announced[side]:
@@ -120,5 +120,5 @@ class PredicateTask(StepTask):
 
 
 def draw(seq: int, elements: int) -> int:
-    """The logical-AND element that joins the ranges of the step that ends with `seq`: by hash, as in the paper."""
+    """The logical-AND element to which the step that ends with `seq` is assigned: by hash, as in the paper."""
     return int(stable_hash([pa.array([seq])])[0] % elements)

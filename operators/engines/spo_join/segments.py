@@ -1,4 +1,4 @@
-"""How sorted runs and finished segments travel between elements.
+"""Sorted runs and finished segments as messages between elements.
 
 A run is one dimension of a segment: its keys in order and, for each, the row it belongs to. A segment is all its
 dimensions together with the permutation array between two of them, which its labels name.
@@ -19,14 +19,14 @@ from topology import Batch
 
 
 def run_batch(order: Merge, dimension: int, run: SortedRun, pair: Pair) -> Batch:
-    """Pack one dimension's run of the segment that `order` asks for; `pair` is to be permuted."""
+    """Pack one dimension's run of the segment that `order` asks for; `pair`: the dimensions to permute."""
     rows = pa.record_batch({"key": pa.array(run.keys, from_pandas=False), "row": pa.array(run.order)})
     labels = (order.side, order.segment, order.first, order.end, dimension, *pair)
     return Batch(RUNS.name, rows, first=order.first, labels=labels)
 
 
 def run_of(batch: Batch) -> tuple[Merge, int, SortedRun, Pair]:
-    """Unpack a run: the order that asked for it, its dimension, itself, and the pair to be permuted."""
+    """Unpack a run: the order that asked for it, its dimension, the run, and the pair of dimensions to permute."""
     *order, dimension, along, across = batch.labels
     merge = Merge(*order)
     run = _run(batch.rows.column(0), batch.rows.column(1), merge.end - merge.first)

@@ -2,9 +2,9 @@
 
 In: the limits of each step from the router. Out, now and then: the window's state, to every PO-Join element.
 
-In the paper the first PO-Join element writes the state to a Redis server, from which the others read it at intervals;
-what they have not read yet they report as false positives. Here the router's limits are written, and an element that
-reads them late, or early, only lets its dead segments go later: no result depends on it.
+In the paper the first PO-Join element writes the state to a Redis server, and the others read it at intervals; until
+then they report expired rows as false positives. Here the cache holds the router's limits. An element that gets them
+late, or early, only drops its expired segments later: no result depends on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
 @dataclass(frozen=True)
 class StateCache(Bolt):
-    """Passes on every `interval`-th state."""
+    """Emits every `interval`-th state."""
 
     interval: int = 4
 

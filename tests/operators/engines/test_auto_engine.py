@@ -38,4 +38,4 @@ def test_the_plan_shows_the_index_and_why() -> None:
     plan = str(StreamJoin("R", "S", "abs(R.x - S.x) <= 3 AND abs(R.y - S.y) <= 1", CountWindow(1 << 20)).plan())
     assert "GridIndex: two bands are a rectangle" in plan
     plan = str(StreamJoin("R", "S", "R.x < S.x AND R.y > S.y", CountWindow(1 << 20)).plan())
-    assert "TieredRuns: it is sorted runs already" in plan
+    assert "TieredRuns: it holds sorted runs already" in plan

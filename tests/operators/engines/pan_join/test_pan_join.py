@@ -155,7 +155,7 @@ def test_the_structure_may_be_named_or_described_or_the_class_itself() -> None:
         ({"batch_rows": True}, "PanJoin: batch_rows"),
         ({"structure": "BTree"}, "PanJoin: structure must be one of BISort, RaPTable, WiBPlusTree, or "),
         ({"structure": RaPTableSubwindows(sigma=0.5)}, "PanJoin: structure .* cannot be made: RaPTable: sigma must"),
-        ({"records": True, "structure": "RaPTable"}, "PanJoin: records are those of structure='BISort'"),
+        ({"records": True, "structure": "RaPTable"}, "PanJoin: records=True needs structure='BISort'"),
         ({"records": None}, "PanJoin: records must be True or False"),
     ],
 )
