@@ -1,15 +1,14 @@
-"""Every window index, one thread: insert, probe, expire and the steady state of a two-way band join.
+"""Every window index on one thread: insert, probe, expire and the steady state of a two-way band join.
 
-Sections, each printed as a table; `python -m benchmarks.index_figures` draws them from the JSON (docs/indexes.md):
-- band: what is chosen by default beside Polars' bucketed hash join, on the same data, and how it holds from a
-  window of 2^17 to one of 2^23.
-- each index by window, by batch, by match rate and by distribution, the others at 2^20, 10,000, 2 and uniform.
+Each section is printed as a table; `python -m benchmarks.index_figures` draws them from the JSON (docs/indexes.md):
+- band: the default index beside Polars' bucketed hash join on the same data, and at windows from 2^17 to 2^23.
+- each index by window, by batch, by match rate and by distribution; the other settings are 2^20, 10,000, 2 and uniform.
 - merge ratio and insertion depth of IM-Tree and PIM-Tree (PIM-Tree, figures 8c and 9).
 - batch size and partition count of PanJoin's structures (PanJoin, figures 10 to 13).
 - two inequalities: probing and counting beside DuckDB, Polars and PO-Join (`benchmarks.two_inequalities`).
 
-`rate` is tuples/s of both sides: each tuple probes the other window, enters its own, and an old one leaves. All figures
-are of processor time, ours and the peer's, so that other work on the machine changes them little; one thread each.
+`rate` is tuples/s of both sides: each tuple probes the other window and enters its own, and an old tuple leaves. All
+figures, ours and the peers', are of processor time on one thread, so other work on the machine changes them little.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from indexes import (
 )
 
 ROUNDS = 3
-"""Machines are shared and noisy: the best of so many runs counts, ours and the peer's alike."""
+"""Machines are shared and noisy: the best of so many runs counts, for us and for the peers."""
 
 WARM_UP = Workload(1 << 16, 256)
-"""A short run that compiles what the measured one calls: a large batch and small ones, merges and probes."""
+"""A short run that compiles all kernels of the measured run: a large batch and small ones, merges and probes."""
 
 SLOW = {"LinearScan", "SortedListIndex"}
-"""Shown where they still finish: a scan compares everything, the other one keeps Python objects."""
+"""Measured only on small workloads: one compares everything, the other keeps Python objects."""
 
 Row = dict[str, Any]
 
@@ -66,20 +65,20 @@ def _shown(name: str, value: object) -> str:
 
 
 def default_band_index(workload: Workload) -> tuple[str, Callable[[], WindowIndex]]:
-    """What `choose` picks for this band join, and a maker of it."""
+    """The name of the index that `choose` picks for this band join, and a function that makes it."""
     observed = Observed(matches=workload.match_rate, drifting=workload.distribution in ("drifting", "increasing"))
     choice = choose(Query(ranges=1, window=workload.window, batch=workload.batch), observed)
     return choice.index, partial(make_index, choice.index, window=workload.window, batch=workload.batch)
 
 
 def best(workload: Workload, make: Callable[[], WindowIndex], tuples: int, rounds: int = ROUNDS) -> Steady:
-    """The best of several runs; a first short one compiles."""
+    """The best of several runs, after a short one that compiles."""
     steady(WARM_UP, make, 2048)
     return max((steady(workload, make, tuples) for _ in range(rounds)), key=lambda run: run.rate)
 
 
 def band(quick: bool) -> Iterator[Row]:
-    """Our default choice beside the bucketed hash join at a window of 2^20, and alone at others."""
+    """Our default index beside the bucketed hash join at a window of 2^20, and alone at others."""
     for batch, peer_tuples in ((1_000, 20_000), (10_000, 200_000), (100_000, 800_000)):
         workload = Workload(1 << 20, batch)
         name, make = default_band_index(workload)
@@ -162,7 +161,7 @@ def merge_ratio(quick: bool) -> Iterator[Row]:
 
 
 def insertion_depth(quick: bool) -> Iterator[Row]:
-    """PIM-Tree, figure 9: into how many partitions the mutable part is cut."""
+    """PIM-Tree, figure 9: the number of partitions of the mutable part."""
     workload = Workload(1 << 17 if quick else 1 << 20, 10_000)
     for depth in range(4):
         make = partial(PIMTree, workload.window, insertion_depth=depth)

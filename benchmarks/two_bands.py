@@ -1,8 +1,8 @@
-"""Two bands over one window, by index: what a row costs to insert and to probe, on one thread.
+"""Two bands over one window: the cost of inserting and probing a row with each index, on one thread.
 
-The CellJoin data (uniform in 1..10,000, one attribute whole, the other not; within 10 of both), the window full, a
-batch inserted, probed with as many other rows, and as many expired. Times are of the processor. All indexes must find
-the same pairs.
+The data is CellJoin's: uniform in 1..10,000, one attribute an integer and the other a float, within 10 of both. The
+window is full; each round inserts a batch, probes with as many other rows, and expires as many. Figures are of
+processor time. All indexes must find the same pairs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(quick: bool) -> dict[str, Any]:
 
 
 def _measure(name: str, window: int, batch: int, steps: int) -> tuple[float, float, int, int]:
-    """Nanoseconds to insert and to probe a row, pairs found, bytes."""
+    """Nanoseconds to insert and to probe a row, the pairs found, and the bytes held."""
     rng = np.random.default_rng(1)
     index = make_index(name, window=window, batch=batch, dimensions=2)
     filling = -(-window // batch)
@@ -59,7 +59,7 @@ def _measure(name: str, window: int, batch: int, steps: int) -> tuple[float, flo
         inserted = time.thread_time()
         end += batch
         live = Live(np.full(batch, max(0, end - window)), np.full(batch, end))
-        # Some probes before the window is full show the index what is asked for.
+        # A few probes before the window is full show the index the intervals.
         if step >= filling or step < 2:
             met = index.probe([Interval(column - NEAR, column + NEAR) for column in bounds], live)
             if step >= filling:

@@ -1,17 +1,17 @@
 """Two inequalities over a window of a million readings: probing and counting, from sparse to dense answers.
 
-A batch of readings R asks a window of readings S for `R.power < S.power AND R.cool > S.cool`: all pairs, or how many
-there are for each reading. Everyone has one thread, and the window beforehand as it likes it: we as an index, DuckDB
-sorted by power, Polars sorted by cool (the layouts that `peers` found to be their best); what DuckDB and Polars build
-on top of that they build within each query. `build_s` is what our index took, its trees included; they are made when
-they pay, and the first 200,000 probe tuples, a fifth of what a block meets in its life, are not measured.
+A batch of readings R probes a window of readings S with `R.power < S.power AND R.cool > S.cool`, for all pairs or for
+the number of pairs of each reading. Each system has one thread and prepares the window in its preferred layout: ours is
+an index, DuckDB's is sorted by power, Polars' by cool (the layouts that `peers` found to be best). DuckDB and Polars
+build anything further within each query. `build_s` is the time to build our index, including its trees. These are built
+when they pay, and the first 200,000 probe tuples, a fifth of the probes in a block's life, are not measured.
 
-- `ours` is one block of a million rows (`PermutationOffsetJoin`) that chooses its way, trees included;
-- `po_join` is the same without trees, which is what the paper has: when it counts, it enumerates;
-- `tree` always copies from the merge-sort tree; `ordered` is `ours` with positions ascending, which no peer does;
-- `window` is `RangeTreeWindow` filled by batches of 10,000 and slid on, so that its oldest block is cut.
+- `ours` is one block of a million rows (`PermutationOffsetJoin`) that chooses its strategy, trees included;
+- `po_join` is the same without trees, as in the paper: it counts by enumerating;
+- `tree` always copies from the merge-sort tree; `ordered` is `ours` with ascending positions, which no peer provides;
+- `window` is a `RangeTreeWindow`, filled by batches of 10,000 and then slid, so that its oldest block is cut.
 
-The ratio is that of `ours` to the best of DuckDB, Polars and `po_join`. Numbers of matches are checked to be the same.
+The ratio compares `ours` with the best of DuckDB, Polars and `po_join`. All must find the same number of matches.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from indexes import (
 
 WINDOW, SLID, FILL = 1_000_000, 36_789, 10_000
 NOISE = {10: 0.18, 300: 5.3, 5_600: 100.0}
-"""By the matches per reading that it leads to."""
+"""The noise that leads to each number of matches per reading."""
 
 REPEATS, PEER_REPEATS = 9, 2
-"""Machines are shared and noisy: CPU time counts, of one thread each, and everyone's best of so many runs."""
+"""Machines are shared and noisy: CPU time of one thread counts, and the best of so many runs."""
 
 WARM_PROBES = 200_000
-"""Probe tuples before the measurement, a fifth of what a block meets in its life: trees that pay are made by then."""
+"""Probe tuples before the measurement, a fifth of those in a block's life: trees that pay are built by then."""
 
 JOIN = "FROM batch b, window_rows w WHERE b.power < w.power AND b.cool > w.cool"
 
@@ -84,7 +84,7 @@ def run(quick: bool) -> dict[str, Any]:
 
 
 class Ours:
-    """The window's last million readings as one block, with and without trees, and as a sliding window."""
+    """The last million readings as one block, with and without trees, and as a sliding window."""
 
     def __init__(self, readings: pa.Table) -> None:
         power, cool = (Keys(readings[name].to_numpy()) for name in ("power", "cool"))
@@ -104,7 +104,7 @@ class Ours:
 
 
 def _tree_seconds(runs: list[SortedRun]) -> float:
-    """What a block takes to list by its tree for the first time."""
+    """Seconds until a block first lists by its tree."""
     nothing = (np.zeros(1, np.int32), np.zeros(1, np.int32))
     fresh = PermutationOffsetJoin(0, runs)
     start_time = time.perf_counter()
@@ -113,7 +113,7 @@ def _tree_seconds(runs: list[SortedRun]) -> float:
 
 
 class Peers:
-    """The window as DuckDB and Polars like it best."""
+    """The window in the best layout for DuckDB and Polars."""
 
     def __init__(self, window: pa.Table) -> None:
         self.connection = duckdb.connect(config={"threads": 1})
@@ -192,7 +192,7 @@ def _measured(case: str, ways: dict[str, Callable[[], int]], ours: Ours, probes:
         for name, way in ways.items():
             if repeat < PEER_REPEATS or name not in ("duckdb", "polars"):
                 if name not in ("duckdb", "polars"):
-                    way()  # what ran before has left its own data in the caches
+                    way()  # fills the caches with its own data
                 start_time = time.process_time()
                 totals[name] = way()
                 seconds[name].append(time.process_time() - start_time)
@@ -205,7 +205,7 @@ def _measured(case: str, ways: dict[str, Callable[[], int]], ours: Ours, probes:
 
 
 def _asked(probes: pa.Table) -> tuple[list[Interval], Live]:
-    """More power than the probe's but less cooling, in the last million positions."""
+    """Intervals for more power but less cooling than the probe's, in the last million positions."""
     power, cool = probes["power"].to_numpy(), probes["cool"].to_numpy()
     infinite = np.full(len(power), np.inf)
     bounds = [Interval(np.nextafter(power, np.inf), infinite), Interval(-infinite, np.nextafter(cool, -np.inf))]
