@@ -75,7 +75,7 @@ class Recipe:
     kind: Callable[..., WindowIndex]
     arguments: Callable[[Place], dict[str, Any]]
     bands: bool = True
-    tiny: Mapping[str, Sequence[int | float]] = field(default_factory=dict)
+    tiny: Mapping[str, Sequence[int | float | str]] = field(default_factory=dict)
 
     def make(self, place: Place, **replaced: Any) -> WindowIndex:
         """An empty index for a place, with some of the arguments replaced."""
@@ -84,24 +84,24 @@ class Recipe:
 
 CATALOGUE: Mapping[str, Recipe] = {
     "LinearScan": Recipe(LinearScan, lambda at: {"first_position": at.first_position}),
-    "NestedLoop": Recipe(NestedLoop, lambda at: at.of_all, tiny={"block_rows": (1, 4, 16)}),
+    "NestedLoop": Recipe(NestedLoop, lambda at: at.of_all, tiny={"block_rows": (1, 3, 8, 64, 4096)}),
     "SortedListIndex": Recipe(SortedListIndex, lambda at: at.of_one_key),
-    "BPlusTree": Recipe(BPlusTree, lambda at: at.of_one_key, tiny={"fanout": (3, 4, 5)}),
-    "ImmutableBPlusTree": Recipe(ImmutableBPlusTree, lambda at: at.of_one_key, tiny={"fanout": (2, 3)}),
+    "BPlusTree": Recipe(BPlusTree, lambda at: at.of_one_key, tiny={"fanout": (3, 4, 5, 8)}),
+    "ImmutableBPlusTree": Recipe(ImmutableBPlusTree, lambda at: at.of_one_key, tiny={"fanout": (2, 3, 4, 5)}),
     "B-chain": Recipe(
         ChainedIndex,
         lambda at: {"window": at.window, "design": "B-chain", **at.of_one_key},
-        tiny={"window": (1, 5, 30), "chain_length": (2, 4), "fanout": (3, 4)},
+        tiny={"window": (1, 8, 40), "chain_length": (2, 3, 6), "fanout": (3, 4)},
     ),
     "IB-chain": Recipe(
         ChainedIndex,
         lambda at: {"window": at.window, "design": "IB-chain", **at.of_one_key},
-        tiny={"window": (1, 5, 30), "chain_length": (2, 4), "fanout": (3, 4)},
+        tiny={"window": (1, 8, 40), "chain_length": (2, 3, 6), "fanout": (3, 4)},
     ),
     "IMTree": Recipe(
         IMTree,
         lambda at: {"window": at.window, **at.of_one_key},
-        tiny={"window": (1, 8, 40), "merge_ratio": (0.1, 0.5, 1.0), "fanout": (3, 4), "immutable_fanout": (2, 3)},
+        tiny={"window": (1, 8, 40), "merge_ratio": (0.1, 0.5, 1.0), "fanout": (3, 4), "immutable_fanout": (2, 3, 4)},
     ),
     "PIMTree": Recipe(
         PIMTree,
@@ -111,28 +111,35 @@ CATALOGUE: Mapping[str, Recipe] = {
             "merge_ratio": (0.1, 0.5, 1.0),
             "insertion_depth": (0, 1, 2, 3),
             "fanout": (3, 4),
-            "immutable_fanout": (2, 3),
+            "immutable_fanout": (2, 3, 4),
+            "merge": ("non-blocking", "blocking"),
         },
     ),
     "LeveledTrees": Recipe(
         LeveledTrees, lambda at: at.of_one_key, tiny={"recent": (1, 5), "growth": (2, 3), "fanout": (3,)}
     ),
     "RaPTable": Recipe(
-        RaPTable, lambda at: at.of_subwindows, tiny={"subwindow": (1, 7, 20), "partitions": (1, 2, 4)}
+        RaPTable,
+        lambda at: at.of_subwindows,
+        tiny={"subwindow": (1, 3, 8, 20), "partitions": (1, 2, 3, 4), "sigma": (1.0, 1.25, 2.0)},
     ),
     "WiBPlusTree": Recipe(
-        WiBPlusTree, lambda at: at.of_subwindows, tiny={"subwindow": (1, 7, 50), "leaf_width": (2, 4), "fanout": (4,)}
+        WiBPlusTree,
+        lambda at: at.of_subwindows,
+        tiny={"subwindow": (1, 3, 20, 100), "leaf_width": (2, 3, 4), "fanout": (4, 5, 6)},
     ),
     "BISort": Recipe(
-        BISort, lambda at: at.of_subwindows, tiny={"subwindow": (1, 7, 50), "buffer": (0, 2, 5), "partitions": (1, 4)}
+        BISort,
+        lambda at: at.of_subwindows,
+        tiny={"subwindow": (1, 3, 8, 20, 50), "buffer": (0, 1, 4), "partitions": (1, 2, 3, 4)},
     ),
     "HashIndex": Recipe(HashIndex, lambda at: at.of_one_key, bands=False),
-    "TieredRuns": Recipe(TieredRuns, lambda at: at.of_all, tiny={"tail_rows": (1, 5, 12), "largest_block": (4, 64)}),
+    "TieredRuns": Recipe(TieredRuns, lambda at: at.of_all, tiny={"tail_rows": (0, 1, 5, 12), "largest_block": (4, 64)}),
     "GridIndex": Recipe(
         GridIndex,
         lambda at: {"window": at.window, **at.of_all},
         bands=False,
-        tiny={"window": (1, 500), "first_look": (1, 10, 100)},
+        tiny={"window": (1, 500), "first_look": (1, 3, 10, 50, 100)},
     ),
     "RangeTreeWindow": Recipe(
         RangeTreeWindow,

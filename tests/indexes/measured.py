@@ -1,4 +1,4 @@
-"""How much memory an index takes, measured."""
+"""Measure how much memory an index takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from indexes import WindowIndex
 
 
 def bytes_allocated(fill: Callable[[], WindowIndex]) -> tuple[int, int]:
-    """What the index that `fill` makes says it takes, and what was allocated and kept while it was made."""
+    """The `nbytes` of the index that `fill` makes, and the bytes that stayed allocated while it was made."""
     fill()
     gc.collect()
     tracemalloc.start()

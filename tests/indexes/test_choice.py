@@ -1,4 +1,4 @@
-"""The choice for each kind of join, and that a sample is read rightly."""
+"""Each kind of join gets its index, and samples are measured correctly."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A PIM-Tree that threads fill and ask at once: nothing that was there is missed, nothing else is met."""
+"""Threads fill and probe a PIM-Tree at once: a probe misses no inserted row and reports no other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCHES = 60
 
 
 class Crowd:
-    """Threads that insert, probe and expire one index, and what they find wrong.
+    """Threads that insert, probe and expire one index, and the errors that they find.
 
     The keys of all positions are drawn beforehand. A thread that inserts takes the next batch and sets
     its flag when the insert has returned; a probe reads the flags before it begins. Positions below the

@@ -1,4 +1,4 @@
-"""Longer lives of an index than the contract's: shapes of data, memory, many slides."""
+"""Checks of longer lives than the contract's: shapes of data, memory, many slides."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def check_shape(make: Callable[[], WindowIndex], shape: str, batch: int, window:
 
 
 def check_little_room(make: Callable[[int], SubwindowIndex]) -> None:
-    """With room for the matches of some bands only, a visit stops at the right one and goes on there.
+    """With room for the matches of only some bands, a visit stops at the right band and resumes there.
 
-    Once every row passes, once half of them are not live, once another dimension filters.
+    Three cases: every row passes, half of the rows are not live, another dimension filters.
     """
     rng = np.random.default_rng(1)
     for dimensions, first in ((1, 0), (1, 60), (2, 0)):
@@ -91,7 +91,7 @@ def check_little_room(make: Callable[[int], SubwindowIndex]) -> None:
 
 
 def check_memory(make: Callable[[], WindowIndex], rows: int) -> None:
-    """`nbytes` is what is allocated, within a tenth."""
+    """`nbytes` equals the allocated memory within a tenth."""
     rng = np.random.default_rng(1)
 
     def filled() -> WindowIndex:
@@ -113,7 +113,7 @@ def check_memory(make: Callable[[], WindowIndex], rows: int) -> None:
 
 
 def check_no_growth(make: Callable[[], WindowIndex], slides: int = 1500, window: int = 200) -> None:
-    """However long it slides, it holds no more than after the first windows."""
+    """However long the window slides, it takes no more memory than after the first windows."""
     rng = np.random.default_rng(1)
     index = make()
     held = []

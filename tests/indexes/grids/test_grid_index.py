@@ -1,4 +1,4 @@
-"""The grid: the contract, codes, shapes of data, drift, edges, memory."""
+"""The grid: codes, shapes of data, drift, edges, memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes import GridIndex, Interval, Keys, LinearScan, Live
@@ -14,19 +14,9 @@ from indexes.grids.grid_cells import MOST
 from indexes.grids.grid_shape import best_shape, most_cells
 from indexes.grids.rank_codes import CODES, SEGMENTS, high_code, low_code, rank_code, rank_codes
 from indexes.kernels.ordered_integers import GREATEST, LEAST
-from tests.indexes.contract import STEPS, check_against_linear_scan
 from tests.indexes.generated import FLOATS, INTEGERS, assert_same, seeds, without_deadline
 from tests.indexes.measured import bytes_allocated
 from tests.indexes.window_checks import SHAPES, shapes
-
-
-@settings(without_deadline, max_examples=200)
-@given(seeds, st.integers(1, 4), st.lists(st.sampled_from(STEPS), min_size=1, max_size=30))
-def test_agrees_with_a_linear_scan(seed: int, dimensions: int, steps: list[str]) -> None:
-    look = (1, 3, 50)[seed % 3]
-    check_against_linear_scan(
-        lambda count, first: GridIndex(count, first_position=first, first_look=look), seed, dimensions, steps
-    )
 
 
 @without_deadline

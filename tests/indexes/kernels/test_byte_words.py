@@ -1,4 +1,4 @@
-"""Byte strings compared by words give the order that Python gives."""
+"""Comparing byte strings by words gives the same order as Python."""
 
 from __future__ import annotations
 

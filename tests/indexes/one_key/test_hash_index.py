@@ -1,26 +1,14 @@
-"""The hash index: the contract, equal keys and collisions in any number, expiry, and memory."""
+"""The hash index: equal keys and collisions in any number, expiry, and memory."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from indexes import Interval, Keys, LinearScan, Live
 from indexes.one_key.hash_index import HashIndex
-from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.generated import assert_same, seeds, without_deadline
+from tests.indexes.generated import assert_same
 from tests.indexes.measured import bytes_allocated
-
-
-@settings(without_deadline, max_examples=200)
-@given(seeds, st.integers(1, 3), st.lists(st.sampled_from(STEPS), min_size=1, max_size=30))
-def test_agrees_with_a_linear_scan(seed: int, dimensions: int, steps: list[str]) -> None:
-    def make(count: int, first: int) -> HashIndex:
-        return HashIndex(count, key=seed % count, first_position=first)
-
-    check_against_linear_scan(make, seed, dimensions, steps)
 
 
 @pytest.mark.parametrize("batch", [1, 40, 3000])

@@ -1,26 +1,14 @@
-"""The sorted list: the contract, rows that go as they expire, and memory."""
+"""The sorted list: removal of expired rows, and memory."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from indexes import Interval, Keys, LinearScan, Live
 from indexes.one_key.sorted_list_index import AT_ONCE, SortedListIndex
-from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.generated import assert_same, seeds, without_deadline
+from tests.indexes.generated import assert_same
 from tests.indexes.measured import bytes_allocated
-
-
-@settings(without_deadline, max_examples=150)
-@given(seeds, st.integers(1, 3), st.lists(st.sampled_from(STEPS), min_size=1, max_size=30))
-def test_agrees_with_a_linear_scan(seed: int, dimensions: int, steps: list[str]) -> None:
-    def make(count: int, first: int) -> SortedListIndex:
-        return SortedListIndex(count, key=seed % count, first_position=first)
-
-    check_against_linear_scan(make, seed, dimensions, steps)
 
 
 def test_expired_rows_leave_at_once() -> None:

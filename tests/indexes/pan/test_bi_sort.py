@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from indexes import Interval, Keys, LinearScan, Live, Matches
 from indexes.pan.bi_sort import BISort, SortedSubwindow
-from tests.indexes.contract import STEPS, check_against_linear_scan
 from tests.indexes.generated import (
     assert_same,
     interval,
@@ -17,24 +16,6 @@ from tests.indexes.generated import (
     without_deadline,
 )
 from tests.indexes.window_checks import check_little_room, check_memory, check_no_growth, check_shape, shapes
-
-
-@settings(without_deadline, max_examples=150)
-@given(
-    seeds,
-    st.integers(1, 3),
-    st.lists(st.sampled_from(STEPS), min_size=1, max_size=30),
-    st.sampled_from([3, 8, 20]),
-    st.sampled_from([0, 1, 4]),
-    st.integers(1, 4),
-)
-def test_agrees_with_a_linear_scan(
-    seed: int, dimensions: int, steps: list[str], subwindow: int, buffer: int, partitions: int
-) -> None:
-    def make(number: int, first: int) -> BISort:
-        return BISort(subwindow, buffer, partitions, number, key=seed % number, first_position=first)
-
-    check_against_linear_scan(make, seed, dimensions, steps)
 
 
 @shapes

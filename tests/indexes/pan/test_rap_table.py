@@ -2,32 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from indexes import Keys
 from indexes.pan.rap_table import PartitionedSubwindow, RaPTable
-from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.generated import seeds, without_deadline
 from tests.indexes.window_checks import check_little_room, check_memory, check_no_growth, check_shape, shapes
-
-
-@settings(without_deadline, max_examples=150)
-@given(
-    seeds,
-    st.integers(1, 3),
-    st.lists(st.sampled_from(STEPS), min_size=1, max_size=30),
-    st.sampled_from([3, 8, 20]),
-    st.integers(1, 4),
-    st.sampled_from([1.0, 1.25, 2.0]),
-)
-def test_agrees_with_a_linear_scan(
-    seed: int, dimensions: int, steps: list[str], subwindow: int, partitions: int, sigma: float
-) -> None:
-    def make(number: int, first: int) -> RaPTable:
-        return RaPTable(subwindow, partitions, sigma, number, key=seed % number, first_position=first)
-
-    check_against_linear_scan(make, seed, dimensions, steps)
 
 
 @shapes

@@ -2,33 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from indexes import Keys
 from indexes.kernels.columns import frozen
 from indexes.pan.wide_bplus_tree import WiBPlusTree, WideLeaves
-from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.generated import seeds, without_deadline
 from tests.indexes.window_checks import check_little_room, check_memory, check_no_growth, check_shape, shapes
-
-
-@settings(without_deadline, max_examples=150)
-@given(
-    seeds,
-    st.integers(1, 3),
-    st.lists(st.sampled_from(STEPS), min_size=1, max_size=30),
-    st.sampled_from([3, 20, 100]),
-    st.integers(2, 4),
-    st.integers(4, 6),
-)
-def test_agrees_with_a_linear_scan(
-    seed: int, dimensions: int, steps: list[str], subwindow: int, leaf_width: int, fanout: int
-) -> None:
-    def make(number: int, first: int) -> WiBPlusTree:
-        return WiBPlusTree(subwindow, leaf_width, fanout, number, key=seed % number, first_position=first)
-
-    check_against_linear_scan(make, seed, dimensions, steps)
 
 
 @shapes

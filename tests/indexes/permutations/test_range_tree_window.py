@@ -47,7 +47,7 @@ def assert_agree(index: WindowIndex, reference: WindowIndex, bounds: list[Interv
         assert index.probe_within(total - 1, bounds, alive) is None
 
 
-@settings(without_deadline, max_examples=200)
+@settings(without_deadline, max_examples=120)
 @given(
     seeds,
     st.sampled_from([1, 2, 2, 2, 3]),

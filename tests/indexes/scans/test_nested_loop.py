@@ -1,4 +1,4 @@
-"""The nested loop: blocks, codes and their frames, beside what every index must do."""
+"""The nested loop: blocks, codes and their frames."""
 
 from __future__ import annotations
 
@@ -13,22 +13,7 @@ from indexes import Interval, Keys, LinearScan, Live
 from indexes.kernels.ordered_integers import ordered_integers
 from indexes.scans.code_frame import TOP, code_of, frame_of, numbers_of
 from indexes.scans.nested_loop import NestedLoop
-from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.generated import FLOATS, INTEGERS, assert_same, seeds, thorough, without_deadline
-
-
-@thorough
-@given(
-    seeds,
-    st.integers(1, 4),
-    st.lists(st.sampled_from(STEPS), min_size=1, max_size=30),
-    st.sampled_from([1, 3, 8, 64, 4096]),
-)
-def test_it_answers_as_a_linear_scan(seed: int, dimensions: int, steps: list[str], block_rows: int) -> None:
-    def make(count: int, first: int) -> NestedLoop:
-        return NestedLoop(count, block_rows=block_rows, first_position=first)
-
-    check_against_linear_scan(make, seed, dimensions, steps)
+from tests.indexes.generated import FLOATS, INTEGERS, assert_same, seeds, without_deadline
 
 
 def test_codes_are_those_of_the_example() -> None:

@@ -1,4 +1,4 @@
-"""Atomic operations are whole, and a lock lets one thread in at a time."""
+"""Operations are atomic, and a lock admits one thread at a time."""
 
 from __future__ import annotations
 

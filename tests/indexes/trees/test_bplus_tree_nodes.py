@@ -1,4 +1,4 @@
-"""The nodes of B+-trees: what inserting and removing does to them, in any order of positions."""
+"""The nodes of B+-trees: inserting and removing, in any order of positions."""
 
 from __future__ import annotations
 

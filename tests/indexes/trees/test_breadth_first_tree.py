@@ -1,4 +1,4 @@
-"""The immutable tree as a structure: where searches end, what divides the keys, how trees are merged."""
+"""The immutable tree: where searches end, how keys are divided among nodes, how trees are merged."""
 
 from __future__ import annotations
 

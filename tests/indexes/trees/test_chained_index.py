@@ -1,40 +1,17 @@
-"""The chained index: the contract in both designs, how the chain is made and let go, and memory."""
+"""The chained index: how both designs grow and drop the chain, and memory."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from indexes import Keys
 from indexes.trees.breadth_first_tree import BreadthFirstTree
 from indexes.trees.chained_index import ChainedIndex, Design
 from indexes.trees.linked_tree import LinkedTree
-from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.generated import seeds, without_deadline
 from tests.indexes.measured import bytes_allocated
 
 designs = pytest.mark.parametrize("design", ["B-chain", "IB-chain"])
-
-
-@settings(without_deadline, max_examples=200)
-@given(
-    seeds,
-    st.integers(1, 3),
-    st.lists(st.sampled_from(STEPS), min_size=1, max_size=30),
-    st.sampled_from([1, 8, 40]),
-    st.sampled_from([2, 3, 6]),
-    st.sampled_from(["B-chain", "IB-chain"]),
-    st.sampled_from([3, 4]),
-)
-def test_agrees_with_a_linear_scan(
-    seed: int, dimensions: int, steps: list[str], window: int, length: int, design: Design, fanout: int
-) -> None:
-    def make(count: int, first: int) -> ChainedIndex:
-        return ChainedIndex(window, length, design, fanout, count, key=seed % count, first_position=first)
-
-    check_against_linear_scan(make, seed, dimensions, steps)
 
 
 @designs

@@ -1,4 +1,4 @@
-"""Levels: which of them rows go to, and what they take along."""
+"""Which level rows go to, and which levels are merged with them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Partitions of the mutable part: who gets which rows, bands across them, and rows from several threads."""
+"""Partitions: which one gets a row, bands across several, and rows from several threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partitioned merge tree: ranges that adapt, batches of any size, merges that others do not wait for."""
+"""The partitioned merge tree: ranges that adapt, batches of any size, non-blocking merges."""
 
 from __future__ import annotations
 
@@ -8,45 +8,11 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from indexes import Interval, Keys, LinearScan, Live
 from indexes.trees.breadth_first_tree import BreadthFirstTree
 from indexes.trees.pim_tree import PIMTree
-from tests.indexes.contract import STEPS, check_against_linear_scan
-from tests.indexes.generated import assert_same, seeds, thorough
-
-
-@settings(thorough, max_examples=200)
-@given(
-    seeds,
-    st.integers(1, 3),
-    st.lists(st.sampled_from(STEPS), min_size=1, max_size=30),
-    st.sampled_from([8, 40]),
-    st.sampled_from([0.1, 0.5, 1.0]),
-    st.integers(0, 3),
-    st.sampled_from([3, 4]),
-    st.sampled_from([2, 3, 4]),
-    st.sampled_from(["non-blocking", "blocking"]),
-)
-def test_it_answers_as_a_linear_scan(
-    seed: int,
-    dimensions: int,
-    steps: list[str],
-    window: int,
-    ratio: float,
-    depth: int,
-    fanout: int,
-    immutable_fanout: int,
-    merge: Literal["non-blocking", "blocking"],
-) -> None:
-    def make(count: int, first: int) -> PIMTree:
-        return PIMTree(
-            window, ratio, depth, fanout, immutable_fanout, merge, count, key=seed % count, first_position=first
-        )
-
-    check_against_linear_scan(make, seed, dimensions, steps)
+from tests.indexes.generated import assert_same
 
 
 def column(*numbers: int) -> list[Keys]:

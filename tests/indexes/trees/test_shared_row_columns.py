@@ -1,4 +1,4 @@
-"""The ring of other dimensions' keys when rows come in any order of their positions."""
+"""The ring of filtering keys when rows come in any order of positions."""
 
 from __future__ import annotations
 
