@@ -69,6 +69,7 @@ def test_very_many_random_joins(name: str, case: JoinCase, cores: int, step_rows
     check(case, ENGINES[name](cores), LocalRuntime(), step_rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_every_engine_gives_the_same_bytes_at_every_size(window: object) -> None:
     rng = random.Random(7)
