@@ -21,9 +21,9 @@ BATCHES = 60
 class Crowd:
     """Threads that insert, probe and expire one index, and the errors that they find.
 
-    The keys of all positions are drawn beforehand. A thread that inserts takes the next batch and sets
-    its flag when the insert has returned; a probe reads the flags before it begins. Positions below the
-    round's first are not asked for in it, so they may expire at any moment of it.
+    The keys of all positions are drawn in advance. A thread that inserts takes the next batch and sets its flag when
+    the insert has returned; a probe reads the flags before it begins. No probe of a round includes positions below the
+    round's first, so these may expire at any moment.
     """
 
     def __init__(self, index: PIMTree, columns: np.ndarray, seed: int) -> None:

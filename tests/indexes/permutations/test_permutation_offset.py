@@ -138,7 +138,7 @@ def test_threads_may_share_a_segment() -> None:
 @pytest.mark.parametrize("strategy", [None, *Strategy])
 @pytest.mark.parametrize("seed", range(5))
 def test_bands_of_any_width_in_any_order_agree(strategy: Strategy | None, seed: int) -> None:
-    """Both ends of the ranges move to and fro, which is where a walk could leave bits behind."""
+    """Both ends of the ranges move back and forth, where a walk could leave bits behind."""
     rng = np.random.default_rng(seed)
     columns = [Keys(rng.permutation(1000)), Keys(rng.permutation(1000))]
     ends = np.sort(rng.integers(-10, 1010, (2, 2, 300)), axis=1)

@@ -88,7 +88,7 @@ def test_a_batch_may_be_larger_than_the_partitions_and_than_the_window(rows: int
 
 
 class HeldMerge:
-    """Stops a merge in its first phase, before the new tree is made, until it is let go."""
+    """Holds a merge in its first phase, before the new tree is built, until it is released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.let_go = threading.Event(), threading.Event()
@@ -220,7 +220,7 @@ def test_nbytes_is_what_was_allocated() -> None:
 
 
 @pytest.mark.parametrize("merge", ["non-blocking", "blocking"])
-def test_a_merge_that_is_broken_off_keeps_nobody_waiting(
+def test_an_interrupted_merge_leaves_no_thread_waiting(
     merge: Literal["non-blocking", "blocking"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = PIMTree(16, 1 / 2, merge=merge)
