@@ -46,6 +46,15 @@ MAY_UNPICKLE = {"topology/on_ray/actor.py"}
 MOST_FILES = 17
 """A room with more files needs rooms of its own."""
 
+OPERATOR_TABLE = "operators/query/comparison_operators.py"
+WHOLE_NUMBER_CHECKS = {"indexes/kernels/whole_numbers.py", "topology/graph/builder.py"}
+"""One check for indexes and operators, one for the graph, which imports neither."""
+
+RETIRED = re.compile(r"\b[Dd]oors?\b")
+"""Words that meant several things: a door was a package's interface, a stream's entry and a Flight server."""
+
+COMPARISONS = {"<", "<=", ">", ">=", "=", "!="}
+
 Rule = Callable[[Path], Iterator[str]]
 RULES: dict[str, Rule] = {}
 
@@ -174,6 +183,54 @@ def every_module_has_a_docstring(root: Path) -> Iterator[str]:
             yield f"{shown(root, path)} does not say what it holds"
 
 
+@rule
+def comparison_operators_have_one_table(root: Path) -> Iterator[str]:
+    """A second table of mirrors or negations is how `3 >= abs(x)` once lost its mirror."""
+    for path in files(root, "operators"):
+        if shown(root, path) == OPERATOR_TABLE:
+            continue
+        for node in ast.walk(parsed(path.read_text())):
+            if isinstance(node, ast.Dict):
+                keys, values = constants(node.keys), constants(node.values)
+                if len(keys & COMPARISONS) > 1 and len(values & COMPARISONS) > 1:
+                    yield f"{shown(root, path)}:{node.lineno} maps comparison operators: use {OPERATOR_TABLE}"
+
+
+@rule
+def whole_numbers_have_one_check(root: Path) -> Iterator[str]:
+    by_hand = re.compile(r"isinstance\([\w.]+, bool\) or not isinstance\([\w.]+, int\)")
+    for path in package_files(root):
+        if by_hand.search(path.read_text()) and shown(root, path) not in WHOLE_NUMBER_CHECKS:
+            yield f"{shown(root, path)} checks a whole number by hand: use check_whole_number"
+
+
+@rule
+def operators_ask_for_capabilities_not_for_classes_of_indexes(root: Path) -> Iterator[str]:
+    classes = {path.stem.replace("_", "") for path in files(root, "indexes")}
+    for path in files(root, "operators/engines"):
+        for node in ast.walk(parsed(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                asked = node.args[1]
+                if isinstance(asked, ast.Name) and asked.id.lower() in classes and asked.id.endswith(("Tree", "Index")):
+                    yield f"{shown(root, path)}:{node.lineno} asks whether an index is a {asked.id}"
+
+
+@rule
+def tests_share_code_outside_of_test_files(root: Path) -> Iterator[str]:
+    for path in files(root, "tests"):
+        for name in imports(path):
+            if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_"):
+                yield f"{shown(root, path)} imports {name}: move what is shared to a module of its own"
+
+
+@rule
+def words_keep_one_meaning(root: Path) -> Iterator[str]:
+    """docs/glossary.md gives each word one meaning; these meant several things and are gone."""
+    for path in [*package_files(root), *files(root, *OUTSIDE, "tests"), *sorted(root.glob("docs/*.md"))]:
+        for word in re.findall(RETIRED, path.read_text()) if path.name not in {"house_rules.py", "glossary.md"} else []:
+            yield f"{shown(root, path)} says {word!r}: docs/glossary.md has a word with one meaning"
+
+
 def stream_arguments(call: ast.Call) -> list[ast.expr]:
     """The arguments of a call that are the name of a stream: of a batch, a copy of one, or a subscription."""
     name = ast.unparse(call.func).split(".")[-1]
@@ -239,6 +296,11 @@ def rooms_imported(package: str, path: Path) -> set[str]:
     prefix = package.replace("/", ".") + "."
     names = {name.removeprefix(prefix).split(".")[0] for name in imports(path) if name.startswith(prefix)}
     return names & set(ROOMS[package])
+
+
+def constants(nodes: list[ast.expr | None] | list[ast.expr]) -> set[object]:
+    """The literal values among some expressions."""
+    return {node.value for node in nodes if isinstance(node, ast.Constant)}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Random joins for hypothesis: everything one call of the front door and one of the oracle need.
+"""Random joins for hypothesis: everything one call of `StreamJoin` and one of the oracle need.
 
 Values come from small pools, so that ties, empty results and full ones all happen within a few rows,
 and hostile values (null, NaN, infinities, -0.0, the ends of int64, neighbours of 2^53) sit in the same
@@ -52,7 +52,7 @@ _START = 1_672_531_200_000_000  # 2023-01-01 in microseconds, for timestamps
 
 @dataclass(frozen=True)
 class JoinCase:
-    """One join and its input, for the front door and for the oracle.
+    """One join and its input, for `StreamJoin` and for the oracle.
 
     `left` and `right` are role names; `streams` says which stream feeds each (the same one twice is a
     self-join); `cuts` gives, per source, the lengths of the record batches it arrives in; `elements`

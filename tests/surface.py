@@ -1,6 +1,6 @@
 """Random joins over the whole query surface: predicates x types x windows x kinds x orders x event times.
 
-A `SurfaceCase` is one join and its input, for the front door (`tests/operators/query/spelling.py`) and for the oracle
+A `SurfaceCase` is one join and its input, for `StreamJoin` (`tests/operators/query/spelling.py`) and for the oracle
 (`expected`). Values come from small pools, so that ties, nulls and NaN happen within a few rows.
 """
 

@@ -28,6 +28,15 @@ BREACHES: dict[str, dict[str, str]] = {
         "operators/results/collector.py": "def take(batch):\n    return batch.stream == 'limits'\n",
     },
     "every_module_has_a_docstring": {"examples/planted.py": "print()\n"},
+    "comparison_operators_have_one_table": {"operators/values/planted.py": 'MIRRORED = {"<": ">", "<=": ">="}\n'},
+    "whole_numbers_have_one_check": {
+        "operators/query/planted.py": "def f(n):\n    return isinstance(n, bool) or not isinstance(n, int)\n"
+    },
+    "operators_ask_for_capabilities_not_for_classes_of_indexes": {
+        "operators/engines/shared/planted.py": "def f(index):\n    return isinstance(index, PIMTree)\n"
+    },
+    "tests_share_code_outside_of_test_files": {"tests/test_planted.py": "from tests.test_oracle import x\n"},
+    "words_keep_one_meaning": {"operators/planted.py": '"""The door of a topology."""\n'},
 }
 """For each rule, files that break it."""
 

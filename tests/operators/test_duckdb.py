@@ -1,4 +1,4 @@
-"""Queries through the front door beside DuckDB: one text, the same tables, the same rows.
+"""Queries through `StreamJoin` beside DuckDB: one text, the same tables, the same rows.
 
 Over windows that keep every row (or that an interval join needs) a streaming join gives the rows of the plain SQL join,
 whatever the kind. NaN is left out, which DuckDB holds equal to itself; so are bands of timestamps, since DuckDB has no

@@ -1,4 +1,4 @@
-"""Sentences of the law, each by one or two rows through the front door, on every way a condition can take.
+"""Sentences of the law, each by one or two rows through `StreamJoin`, on every way a condition can take.
 
 A condition may be searched for by an index, evaluated on candidate pairs, or evaluated on the rows of one stream. Each
 example is asked as it stands, negated once and twice, beside what keeps it from being searched for, and as a column.

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from indexes.permutations.merge_sort_tree import MergeSortTree
 from indexes.permutations.wavelet_tree import WaveletTree
 from tests.indexes.generated import seeds, without_deadline
-from tests.indexes.permutations.test_wavelet_tree import EDGES, Ranges, met, some_partner, some_ranges
+from tests.indexes.permutations.rectangles import EDGES, Ranges, met, some_partner, some_ranges
 
 
 def listed(tree: MergeSortTree, values: Ranges, positions: Ranges) -> list[list[int]]:

@@ -47,7 +47,7 @@ def condition_of(case: SurfaceCase, condition: Condition) -> str | spelt.Express
 
 
 def window_of(window: Window) -> CountWindow | TimeWindow | UnboundedWindow:
-    """A window as the front door takes it."""
+    """A window as `StreamJoin` takes it."""
     match window:
         case Unbounded():
             return UnboundedWindow()
