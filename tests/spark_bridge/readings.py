@@ -43,7 +43,7 @@ def readings(spark: SparkSession, rows: int, partitions: int, seed: int) -> Data
 
 
 def as_sources(df: DataFrame, names: Sequence[str]) -> dict[str, pa.Table]:
-    """What each partition must deliver, under the name of its source."""
+    """The rows that each partition must deliver, by the name of its source."""
     table = df.withColumn("partition", sql.spark_partition_id()).toArrow()
     schema = pa.schema([field.with_nullable(True) for field in table.drop_columns("partition").schema])
     return {

@@ -13,7 +13,7 @@ from topology import OutOfOrderError, TaskError
 
 @pytest.fixture
 def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place for a java of the test's own, where nothing is yet."""
+    """The path on which a test may put its own java; empty at first."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     return tmp_path / "java"

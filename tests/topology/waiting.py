@@ -26,7 +26,7 @@ def repeatedly() -> Iterator[None]:
 
 
 def done_within(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether the condition comes to hold before so many seconds have passed."""
+    """Whether the condition holds at some moment within `seconds`."""
     limit = time.monotonic() + seconds
     pause = threading.Event()
     while not condition():

@@ -37,7 +37,7 @@ def rows(count: int = 1) -> pa.RecordBatch:
 
 
 def after(ingest: Ingest, hand: Hand, taken: list[Any], seconds: float) -> list[str]:
-    """The sources that are reported as idle when so many seconds have passed."""
+    """Let the clock run for `seconds`; return the sources that are then reported as idle."""
     hand.now += seconds
     before = len(taken)
     ingest.report_idle()
@@ -116,7 +116,7 @@ def test_senders_that_are_always_busy_do_not_stop_the_clock() -> None:
     clock = EntryClock(hand)
     began = clock.seconds()
     with clock.sending():
-        for _ in range(1000):  # somebody is always sending, but rows are taken all the time
+        for _ in range(1000):  # a sender is always busy, but rows are taken all the time
             with clock.sending():
                 hand.now += 0.05
     assert abs(clock.seconds() - began - 50.0) < 0.001
@@ -126,7 +126,7 @@ def test_idleness_does_not_overtake_rows_that_are_on_their_way() -> None:
     ingest, hand, taken = entry()
     ingest.open("R", "a")
     hand.now += 10.0
-    with ingest._streams["R"].order:  # somebody is sending
+    with ingest._streams["R"].order:  # while rows are being sent
         ingest.report_idle()
     assert [message for message in taken if isinstance(message, Idle)] == []
     ingest.send("R", "a", rows())

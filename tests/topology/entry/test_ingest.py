@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tests.topology.entry.input_queue import Queue, announced, rows
-from tests.topology.waiting import LONG
+from tests.topology.waiting import LONG, wait_for
 from topology import Batch, End, InputError, Message, OutOfOrderError, SchemaError, SourceEndedError
 from topology.entry.ingest import Ingest
 
@@ -112,8 +112,7 @@ def test_only_send_waits_while_the_topology_takes_nothing() -> None:
     queue.room.clear()
     with ThreadPoolExecutor(2) as pool:
         sending = pool.submit(queue.ingest.send, "R", "a", rows(1))
-        while not queue.ingest._streams["R"].order.locked():
-            pass
+        wait_for(queue.ingest._streams["R"].order.locked)
         pool.submit(everything_else).result(LONG)
         assert not sending.done()
         queue.room.set()

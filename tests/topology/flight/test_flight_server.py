@@ -89,13 +89,13 @@ def times(batches: Iterator[pa.RecordBatch]) -> list[int]:
 
 
 def still_works(running: RunningTopology, expected: list[int]) -> None:
-    """Nothing of what was refused has left a trace."""
+    """Check that refused calls have left no trace."""
     running.send("in", rows(1_000_000), source="check")
     running.finish()
     assert times(running.results()) == [*expected, 1_000_000]
 
 
-# what flows
+# rows and results
 
 
 def test_rows_sent_and_results_read_over_flight_are_the_same(running: RunningTopology, client: FlightClient) -> None:
@@ -231,7 +231,7 @@ def test_a_commit_of_rows_that_did_not_all_arrive_is_refused(running: RunningTop
     assert times(running.results()) == [1, 2]
 
 
-# what is refused
+# refusals
 
 
 def test_wrong_rows_are_refused_with_the_same_errors_as_in_process(
@@ -374,7 +374,7 @@ def test_oversized_batches_are_refused(
     still_works(running, [])
 
 
-# when it ends
+# endings
 
 
 def test_a_failed_task_is_reported_to_senders_and_readers(running: RunningTopology, client: FlightClient) -> None:

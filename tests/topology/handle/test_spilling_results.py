@@ -34,7 +34,7 @@ def test_unread_rows_go_to_disk_and_come_back_in_order(tmp_path: Any, monkeypatc
         queue.put(rows(number))
     assert queue._queue.memory_bytes <= 2_000
     assert queue._queue.disk_bytes > 20_000
-    assert len(queue._queue) < 100  # what is remembered of each piece is little because pieces are few
+    assert len(queue._queue) < 100  # few pieces, so their bookkeeping takes little memory
     assert queue.nbytes == 0
     queue.end()
     assert read(queue) == list(range(5_000))

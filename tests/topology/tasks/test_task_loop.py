@@ -37,7 +37,7 @@ def batch(number: int, stream: str = DEFAULT_STREAM) -> Batch:
 
 
 class Diary(Task):
-    """Writes down every call; answers with what `answers` holds for it."""
+    """Records every call and answers it from `answers`."""
 
     def __init__(self, **answers: Any) -> None:
         self.calls: list[Any] = []
