@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -32,10 +33,12 @@ def test_a_committed_source_is_announced_at_once_and_ends_after_its_rows() -> No
     queue.ingest.commit("R", "p", "1", 2)
     queue.ingest.commit("R", "empty", "1", 0)
     assert set(queue.messages) >= {announced("p"), announced("empty")}
-    queue.ingest.finish("R", "p")
-    queue.ingest.finish("R")
-    assert not queue.ended.is_set()
-    queue.room.set()
+    with ThreadPoolExecutor(1) as pool:
+        ending = pool.submit(queue.ingest.finish, "R", "p")  # waits if the rows wait for room already
+        queue.ingest.finish("R")
+        assert not queue.ended.is_set()
+        queue.room.set()
+        ending.result(LONG)
     assert queue.ended.wait(LONG)
     summary = queue.summary()
     assert summary[-1] == End()
