@@ -1,6 +1,6 @@
 """Comparing result tables exactly: as multisets with counts, or row by row with names and types.
 
-Floats compare by their bits, except that any NaN equals any NaN: -0.0 and 0.0 are one key to a join
+Floats compare by their bits, except that any NaN equals any NaN: -0.0 and 0.0 are one key for a join
 but two values in its result.
 """
 

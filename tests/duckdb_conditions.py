@@ -1,8 +1,8 @@
 """Conditions of the law in DuckDB's SQL, over columns that hold values as `tests/oracle_terms.values_of` gives them.
 
-Three-valued logic and exact integers are DuckDB's own; NaN, which DuckDB orders above everything and holds equal to
-itself, is made NULL before a comparison sees it. Where it cannot follow: integers beyond 2^53 beside floats, decimals
-of many digits, division.
+Three-valued logic and exact integers are DuckDB's own. DuckDB orders NaN above everything and equal to itself, so NaN
+becomes NULL before a comparison. Not supported: integers beyond 2^53 compared with floats, decimals of many digits,
+and division.
 """
 
 from __future__ import annotations

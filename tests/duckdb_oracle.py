@@ -4,9 +4,9 @@ The merge, the positions, the windows and the order are each an SQL expression o
 sources, so that nothing but the description of the predicate is shared with the oracle. Quick
 enough for tens of thousands of rows per side.
 
-Where it cannot follow: DuckDB compares an integer with a double as doubles, so integers beyond 2^53
-must not meet floats here; a predicate must be a list of terms, not a callable; integer or timestamp
-event times want windows in whole units.
+Limits: DuckDB compares an integer with a double as doubles, so integers beyond 2^53 must not be
+compared with floats here; a predicate must be a list of terms, not a callable; integer or timestamp
+event times need windows in whole units.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The brute-force judge of every join: docs/semantics.md, word for word.
 
 In: the physical sources of each stream, the two roles, a condition, a window per side. Out: the result table in result
-order, and what was late or rejected. It imports nothing of the project, so it can share no mistake with it: rows are
+order, and what was late or rejected. It imports nothing of the project, so it cannot share its mistakes: rows are
 visited one by one in the total order, and each meets every earlier row of the other side. Two matchers stand side by
 side: a pure Python loop (`oracle_slow`) and, for plain conjunctions, one NumPy comparison per row (`oracle`).
 
 Conditions are in `tests/oracle_terms.py`, windows in `tests/oracle_windows.py`, the total order in
-`tests/oracle_order.py`; `tests/comparison.py` says how a result is held against this one.
+`tests/oracle_order.py`; `tests/comparison.py` compares a result with this one.
 """
 
 from __future__ import annotations

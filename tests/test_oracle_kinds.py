@@ -371,9 +371,20 @@ _TAME = surface_cases(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(_TAME)
 def test_duckdb_agrees_on_kinds_expiry_and_conditions(case: SurfaceCase) -> None:
+    check_with_duckdb(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow])
+@given(_TAME)
+def test_duckdb_agrees_on_very_many_kinds_and_conditions(case: SurfaceCase) -> None:
+    check_with_duckdb(case)
+
+
+def check_with_duckdb(case: SurfaceCase) -> None:
     expected = case.expected()
     found: list[tuple[int, ...]] = list(expected.triples)
     if case.kind == "count":

@@ -251,7 +251,7 @@ WIDE = pa.array([-(2.0**63), 2.0**63, -(2.0**64), 2.0**53, 0.5, -0.5], F64)
 UNSIGNED = pa.array([0, 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, None], U64)
 
 
-@settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(number_cases())
 @example((abs(R.k - S.k) <= 0.03, (FLOATS, FLOATS)))
 @example((abs(S.k - R.k) < 10, (FLOATS, FLOATS)))
@@ -268,7 +268,7 @@ def test_intervals_are_exactly_the_written_predicate(
     check(*case)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bare_cases())
 @example((R.k < S.k, (FLOATS, FLOATS)))
 @example((R.k > S.k, (FLOATS, FLOATS)))
@@ -285,7 +285,16 @@ def test_bare_columns_compare_exactly(
     check(*case)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(number_cases() | bare_cases())
+def test_very_many_intervals_are_exactly_the_written_predicate(
+    case: tuple[Expression, tuple[pa.Array, pa.Array]],
+) -> None:
+    check(*case)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(["<", "<=", ">", ">=", "=", "!="]),
     st.sampled_from(range(6)),

@@ -1,7 +1,7 @@
-"""What the normal form of a condition finds among all pairs of two small tables, without engines or a runtime.
+"""Searches all pairs of two small tables by the normal form of a condition, without engines or a runtime.
 
-It follows a branch as the router, an element and the collector do: filters on the rows of each side, intervals of keys
-around each probe row, and on the pairs that these find the settling by values, the residual and the exclusions.
+Each branch goes through the stages of the router, an element and the collector: filters on the rows of each side, then
+intervals of keys for each probe row, then, on the pairs found, values, the residual and the exclusions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every arrangement of a constant, abs and NOT around one difference, against DuckDB.
 
-2,112 comparisons (6 operators x 2 sides x 4 constants x 11 operands x up to 3 NOTs), and 1,408 ranges and lists, are
+2,112 comparisons (6 operators x 2 sides x 4 constants x 11 operands x up to 3 NOTs), and 704 ranges and lists, are
 asked of DuckDB in one query each, over all pairs of a few numbers. Ours are evaluated on the same pairs and searched
 for by intervals of keys; some also go through whole joins.
 """
@@ -52,7 +52,7 @@ def comparisons(x: str) -> list[str]:
 def ranges(x: str) -> list[str]:
     """Each operand between two constants, in a list of them, or itself the end of a range."""
     found = []
-    for shape, operand, (c, d) in product(RANGES, OPERANDS, product(CONSTANTS, repeat=2)):
+    for shape, operand, (c, d) in product(RANGES, OPERANDS, product(CONSTANTS, (0, 3))):
         found.append(shape.format(o=operand.format(x=x), c=c, d=d))
     return [under.format(each) for each in found for under in NOTS[:2]]
 
@@ -80,7 +80,7 @@ ARRANGEMENTS = {
 
 
 def test_there_are_as_many_arrangements_as_the_opening_says() -> None:
-    assert [len(each) for each in ARRANGEMENTS.values()] == [2112, 2112, 1408]
+    assert [len(each) for each in ARRANGEMENTS.values()] == [2112, 2112, 704]
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def conditions(draw: Any) -> Compare:
     return Compare(sign, left, right)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(conditions(), st.data())
 def test_decimals_of_up_to_18_digits_have_exact_intervals(condition: Compare, data: st.DataObject) -> None:
     columns = [data.draw(decimal_column(DECIMALS)), data.draw(decimal_column(DECIMALS) | integer_column())]
@@ -163,7 +163,7 @@ def test_decimals_of_up_to_18_digits_have_exact_intervals(condition: Compare, da
     check(condition, (left, right), (lefts, rights))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(conditions(), st.data())
 def test_longer_decimals_never_miss_a_match(condition: Compare, data: st.DataObject) -> None:
     columns = [data.draw(decimal_column(LONG)), data.draw(decimal_column(DECIMALS + LONG))]
@@ -173,7 +173,16 @@ def test_longer_decimals_never_miss_a_match(condition: Compare, data: st.DataObj
     check(condition, (left, right), (lefts, rights))
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(conditions(), st.data())
+def test_very_many_intervals_of_decimals(condition: Compare, data: st.DataObject) -> None:
+    columns = [data.draw(decimal_column(DECIMALS + LONG)) for _ in range(2)]
+    (left, lefts), (right, rights) = columns
+    check(condition, (left, right), (lefts, rights))
+
+
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.integers(-(10**30), 10**30), min_size=1, max_size=5),
     st.sampled_from([1, 3, 7, -1, 10, Decimal("0.1"), Decimal("-0.3")]),
@@ -213,7 +222,7 @@ BINARY_TYPES = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(3)]
 WORDS = st.text("aé\x00😀", max_size=3) | st.sampled_from(["abcdefgh", "abcdefghi", "abcdefghj", "abcdefg"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(list(COMPARE)), st.data())
 def test_strings_and_binary_never_miss_a_match(sign: Any, data: st.DataObject) -> None:
     kinds, words = data.draw(st.sampled_from([(TEXT_TYPES, WORDS), (BINARY_TYPES, st.binary(max_size=9))]))

@@ -327,9 +327,20 @@ def arrays_of(draw: Any, rows: list[dict[str, Any]], names: dict[str, str]) -> d
     return arrays
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), st.sampled_from(list(GROUPS)))
 def test_conditions_hold_where_python_says_so(data: st.DataObject, group: str) -> None:
+    check_condition(data, group)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data(), st.sampled_from(list(GROUPS)))
+def test_very_many_conditions_hold_where_python_says_so(data: st.DataObject, group: str) -> None:
+    check_condition(data, group)
+
+
+def check_condition(data: st.DataObject, group: str) -> None:
     names = {column: data.draw(st.sampled_from(GROUPS[group])) for column in ("a", "b")}
     condition = data.draw(conditions(group, 2))
     rows = rows_of(data.draw, names)
