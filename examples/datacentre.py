@@ -49,13 +49,13 @@ def send(running: RunningJoin, first: int, rows: int, noise: float) -> None:
 
 
 def compile_kernels(join: StreamJoin, slide: int, noise: float) -> None:
-    """Run the join on the readings of a few slides, so that measuring starts with compiled kernels.
+    """Run the join on five slides: enough to use every kernel, so that nothing is compiled while measuring.
 
     Numba compiles each kernel on first use and caches it on disk: the first run compiles, later runs only load.
     """
     with show_compilation(), join.launch(LocalRuntime(), sources={name: [name] for name in STREAMS}) as running:
-        for first in range(0, 3 * slide, BATCH_ROWS):
-            send(running, first, min(BATCH_ROWS, 3 * slide - first), noise)
+        for first in range(0, 5 * slide, BATCH_ROWS):
+            send(running, first, min(BATCH_ROWS, 5 * slide - first), noise)
         running.finish()
         for _ in running.results():
             pass
