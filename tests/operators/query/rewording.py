@@ -58,9 +58,13 @@ class Rewording:
     family: Family
     exact: bool
     one_range: bool = False
+    keep_values: bool = False
 
     def condition(self, meaning: term.Condition) -> term.Condition:
         """The same condition in other words, with at most `MOST_JUNCTIONS` of AND and OR."""
+        # Half of the wordings leave values as they are: what is written on a value hides special forms, such as
+        # a bare constant beside abs, from the code that reads them.
+        self.keep_values = self.chance.random() < 0.5
         while junctions(written := self._reworded(meaning, rounds=3)) > max(MOST_JUNCTIONS, junctions(meaning)):
             pass
         return written
@@ -89,9 +93,12 @@ class Rewording:
             rules += [lambda: And((node, node)), lambda: Or((node, node))]
         match node:
             case Compare(op, one, other):
-                rules += [
+                plain: list[Callable[[], term.Condition]] = [
                     lambda: Compare(MIRRORED[op], other, one),
                     lambda: Not(Compare(NEGATED[op], one, other)),
+                ]
+                rules += 4 * plain
+                rules += [
                     *self._signs(op, one, other),
                     *self._splits(op, one, other),
                     *self._bands(op, one, other),
@@ -205,6 +212,8 @@ class Rewording:
 
     def value(self, node: term.Value, rounds: int = 2) -> term.Value:
         """The same value with other signs, or with the operands of a sum in the other order."""
+        if self.keep_values:
+            return node
         for _ in range(self.chance.randint(0, max(rounds, 0))):
             node = self.chance.choice(self._value_rules(node))()
         match node:
@@ -351,7 +360,7 @@ class Meanings:
                 lambda: Between(Absolute(difference), self.shift(), self.shift()),
                 lambda: In(difference, (self.shift(), self.shift())),
             ]
-            choices += 2 * of_difference
+            choices += 2 * of_difference + 4 * of_difference[:1]
         if self.family.algebra not in ("none", "times"):
             choices += [lambda: Compare(op, Absolute(Arithmetic("-", self.shifted(x), y)), self.shift())]
         return choices

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -24,11 +25,11 @@ from operators.query.interval_join import interval_windows
 from operators.sql.parse import parse_condition
 from tests import oracle_terms as term
 from tests.key_families import FAMILIES, INSTANTS, INTEGERS, NUMBERS, Family, column
-from tests.operators.query.rewording import Meanings, Rewording
+from tests.operators.query.rewording import MIRRORED, NEGATED, Meanings, Rewording
 from tests.operators.query.searching import Tables, times_found, truths
 from tests.operators.query.spelling import as_expression
 from tests.oracle import Unbounded, assert_same_result, oracle
-from tests.oracle_terms import And, Column, Compare, values_of
+from tests.oracle_terms import Absolute, And, Arithmetic, Column, Compare, Not, values_of
 from tests.sql_spelling import as_sql, readable
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
@@ -74,10 +75,16 @@ def drawn(family: Family, seed: int, rows: int) -> tuple[Random, term.Condition,
 
 def check_wordings(family: Family, seed: int, wordings: int) -> None:
     chance, meaning, tables, rewording = drawn(family, seed, rows=7)
+    check_same(chance, family, meaning, [rewording.condition(meaning) for _ in range(wordings)], tables, seed)
+
+
+def check_same(
+    chance: Random, family: Family, meaning: term.Condition, wordings: list[term.Condition], tables: Tables, seed: int
+) -> None:
+    """Every wording has the truth of the meaning, evaluated and searched for."""
     expected = judged(meaning, tables)
     matches = np.array([truth is True for truth in expected]).reshape(7, 7)
-    for _ in range(wordings):
-        written = rewording.condition(meaning)
+    for written in wordings:
         shown = f"{family.name}, seed {seed}: {as_sql(meaning, ROLES)}\n  written {as_sql(written, ROLES)}"
         assert judged(written, tables) == expected, f"the rewording changed the meaning: {shown}"
         condition = expressed(written, chance)
@@ -86,6 +93,24 @@ def check_wordings(family: Family, seed: int, wordings: int) -> None:
         for probe_side in (0, 1):
             found = times_found(normal, tables, probe_side)
             assert (found == matches).all(), f"searched from side {probe_side} as {normal}: {shown}"
+
+
+@by_family
+def test_comparisons_mirrored_and_negated_are_true_for_the_same_pairs(family: Family) -> None:
+    chance = Random(f"{family.name} plain")
+    tables, meanings = tables_of(chance, family, rows=7), Meanings(chance, family)
+    x, y = Column(0, "a"), Column(1, "a")
+    operands: list[tuple[term.Value, term.Value]] = [(x, y), (y, x), (x, meanings.constant())]
+    if family.algebra != "none":
+        for difference in (Arithmetic("-", x, y), Arithmetic("-", y, x)):
+            operands += [(difference, meanings.shift()), (Absolute(difference), meanings.shift())]
+    for (one, other), op in product(operands, MIRRORED):
+        meaning = readable(Compare(op, one, other))
+        mirrored = Compare(MIRRORED[op], meaning.other, meaning.one)
+        opposite = Compare(NEGATED[op], meaning.one, meaning.other)
+        turned = Compare(MIRRORED[NEGATED[op]], meaning.other, meaning.one)
+        wordings = [meaning, mirrored, Not(opposite), Not(turned), Not(Not(mirrored)), Not(Not(Not(turned)))]
+        check_same(chance, family, meaning, wordings, tables, seed=0)
 
 
 @by_family
