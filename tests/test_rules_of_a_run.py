@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough  # each test starts a pytest
 ROOT = Path(__file__).parent.parent
 SKIPPING = """
 import pytest

@@ -11,6 +11,7 @@ from tests.indexes.measured import bytes_allocated
 ROWS, BATCH = 20_000, 1_250
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimensions", [1, 2])
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_nbytes_is_what_was_allocated(name: str, dimensions: int) -> None:

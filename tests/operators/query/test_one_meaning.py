@@ -137,6 +137,7 @@ def on(written: term.Condition, chance: Random) -> str | Expression:
     return as_sql(written, ROLES) if chance.random() < 0.5 else as_expression(written, ROLES)
 
 
+@pytest.mark.thorough
 @by_family
 @pytest.mark.parametrize("name", ENGINES)
 def test_joins_of_every_wording_give_one_result(family: Family, name: str) -> None:
