@@ -138,7 +138,7 @@ def _join(window: int, engine: IndexJoin) -> StreamJoin:
 def _element(window: int, batch: int, blocks: int, index: str, threads: int) -> float:
     engine = IndexJoin(index, threads)
     setting = IndexSetting(index, ("band",), (window, window), 2 * batch)
-    queue = WorkQueue((False,), engine.item_rows).build(TaskContext("work-queue"))
+    queue = WorkQueue((False,), engine.task_rows).build(TaskContext("work-queue"))
     element = IndexJoinElement((False,), True, setting, threads).build(TaskContext("index-join"))
     assert isinstance(queue, Task)
     assert isinstance(element, Task)

@@ -16,10 +16,12 @@ from operators.intake.gate import DEFAULT_STEP_ROWS
 from operators.join_arguments import check_launch, comparable
 from operators.join_run import Inputs, JoinRun, run_join
 from operators.join_topology import join_topology
+from operators.query.condition import Condition
 from operators.query.durations import Duration
 from operators.query.expressions import Expression
 from operators.query.kinds import Kind
 from operators.query.orderings import Ordering
+from operators.query.predicate import Predicate
 from operators.query.select_items import Item
 from operators.query.windows import Window
 from operators.resolved_join import ResolvedJoin, resolve
@@ -133,6 +135,16 @@ class StreamJoin:
     def stream_names(self) -> tuple[str, ...]:
         """The distinct streams: two, or one for a self-join."""
         return self.resolved.stream_names
+
+    @property
+    def condition(self) -> Condition:
+        """The normal form of the condition."""
+        return self.resolved.condition
+
+    @property
+    def predicate(self) -> Predicate:
+        """The first alternative of the condition."""
+        return self.resolved.condition.branches[0]
 
     @property
     def engines(self) -> tuple[EngineChoice, ...]:

@@ -60,6 +60,15 @@ class Keys:
             return cls(values, ~missing if missing.any() else None)
         return cls(values.astype(np.int64, copy=False))
 
+    @classmethod
+    def joined(cls, parts: Sequence[Keys]) -> Keys:
+        """The keys of consecutive parts as one column. Cost: O(rows); a single part is not copied."""
+        if len(parts) == 1:
+            return parts[0]
+        some_invalid = any(part.valid is not None for part in parts)
+        valid = np.concatenate([part.mask() for part in parts]) if some_invalid else None
+        return cls(np.concatenate([part.values for part in parts]), valid)
+
     def __len__(self) -> int:
         return len(self.values)
 

@@ -21,6 +21,7 @@ from operators.protocol.answers import counts_of, matches_of
 from operators.protocol.columns import values_of
 from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.limits import Limits
+from operators.protocol.payload import EXPIRED_BELOW, HIDDEN
 from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.stream_ids import stream_of
 from operators.protocol.streams import JoinStream
@@ -32,7 +33,6 @@ from operators.results.result_kinds import Results, result_maker
 from operators.results.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
 from operators.results.result_rows import ResultRows
 from operators.routing.pair_check import PairCheck
-from operators.routing.payload_plan import EXPIRED, HIDDEN
 from operators.values.selection import Selection
 from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
@@ -158,9 +158,10 @@ class CollectorTask(Task):
         rows = batch.rows
         if rows.num_rows:
             seqs = values_of(rows.column(SEQ))
-            left, right = (values_of(rows.column(name)) if name in rows.schema.names else None for name in EXPIRED)
+            names = rows.schema.names
+            left, right = (values_of(rows.column(name)) if name in names else None for name in EXPIRED_BELOW)
             self._probes[side].append(ProbeStep(batch.first, seqs, batch.born, (left, right)))
-            hidden = rows.column(HIDDEN).to_numpy(zero_copy_only=False) if HIDDEN in rows.schema.names else None
+            hidden = rows.column(HIDDEN).to_numpy(zero_copy_only=False) if HIDDEN in names else None
             self._results.arrive(side, seqs, hidden)
         payload = rows.select([name for name in rows.schema.names if not name.startswith("#")])
         self._rows.append(side, payload)

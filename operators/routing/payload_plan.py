@@ -9,17 +9,12 @@ import pyarrow.compute as pc
 
 from operators.intake.gate import SEQ
 from operators.protocol.columns import Int64
+from operators.protocol.payload import EXPIRED_BELOW, HIDDEN
 from operators.query.expressions import Expression
 from operators.query.kinds import Kind
 from operators.routing.pair_check import PairCheck
 from operators.values.evaluation import evaluate
 from operators.values.selection import Selection
-
-EXPIRED = ("#expired.left", "#expired.right")
-"""Rows of that side below this position have expired when the row that carries it arrives."""
-
-HIDDEN = "#hidden"
-"""Whether a row fails the join's `where`: it must not come out as unmatched or counted."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class PayloadPlan:
     def rows(self, side: int, rows: pa.RecordBatch, expired: tuple[Int64 | None, Int64 | None]) -> pa.RecordBatch:
         """The payload of a step's rows."""
         columns = {name: rows.column(name) for name in [*self.columns(side, rows.schema), SEQ]}
-        for name, positions in zip(EXPIRED, expired, strict=True):
+        for name, positions in zip(EXPIRED_BELOW, expired, strict=True):
             if positions is not None:
                 columns[name] = pa.array(positions)
         where = self.wheres[side]

@@ -38,7 +38,7 @@ class IndexJoin(Engine):
     index:      the index that holds a window, by its name in the catalogue; "auto" chooses. With the PIMTree several
                 threads insert at the same time.
     threads:    threads that insert and probe; None: one per core. They belong to one process, also on Ray.
-    item_rows:  rows of a work item, which a thread takes at once. With fewer, the results of a step's first rows leave
+    task_rows:  rows of a work item, which a thread takes at once. With fewer, the results of a step's first rows leave
                 sooner; with more, less is spent on handing out items.
     partitions: elements among which the keys of an equality are divided, each with indexes and threads of its own; on
                 Ray they are actors, on any machines. Needs an equality in the condition.
@@ -46,13 +46,13 @@ class IndexJoin(Engine):
 
     index: str = "PIMTree"
     threads: int | None = None
-    item_rows: int = ITEM_ROWS
+    task_rows: int = ITEM_ROWS
     partitions: int = 1
 
     def __post_init__(self) -> None:
         check_index("IndexJoin", self.index)
         check_number("IndexJoin", "threads", self.threads, optional=True)
-        check_number("IndexJoin", "item_rows", self.item_rows)
+        check_number("IndexJoin", "task_rows", self.task_rows)
         check_number("IndexJoin", "partitions", self.partitions)
 
     @property
@@ -67,7 +67,7 @@ class IndexJoin(Engine):
                 f"IndexJoin: partitions={self.partitions} divides the keys of an equality, and `{plan.predicate}` has "
                 "none: leave partitions out, or add an equality"
             )
-        queue = builder.bolt(WORK_QUEUE, WorkQueue(plan.negated, self.item_rows))
+        queue = builder.bolt(WORK_QUEUE, WorkQueue(plan.negated, self.task_rows))
         threads = self.threads or os.cpu_count() or 1
         described = IndexJoinElement(plan.negated, plan.ordered, setting, threads, plan.counts, dividing)
         element = builder.bolt(INDEX_JOIN, described, self.partitions)

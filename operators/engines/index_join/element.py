@@ -162,18 +162,9 @@ def _shared_out(parts: Sequence[ElementRows], shares: int) -> list[Sequence[Elem
 def _store(insert: tuple[WindowIndex, Sequence[ElementRows]]) -> None:
     """Insert consecutive rows into an index."""
     index, parts = insert
-    keys = parts[0].keys if len(parts) == 1 else _joined(parts)
+    # one large batch is cheaper to insert than several small ones
+    keys = [Keys.joined(column) for column in zip(*(rows.keys for rows in parts), strict=True)]
     if index.concurrent_inserts:
         index.insert_at(parts[0].first, keys)
     else:
         index.insert(keys)
-
-
-def _joined(parts: Sequence[ElementRows]) -> tuple[Keys, ...]:
-    """The keys of consecutive parts as one batch's, which is cheaper to insert."""
-    columns = []
-    for column in zip(*(rows.keys for rows in parts), strict=True):
-        nulls = any(keys.valid is not None for keys in column)
-        valid = np.concatenate([keys.mask() for keys in column]) if nulls else None
-        columns.append(Keys(np.concatenate([keys.values for keys in column]), valid))
-    return tuple(columns)

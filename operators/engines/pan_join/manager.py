@@ -245,11 +245,7 @@ def joined(parts: Sequence[ElementRows]) -> ElementRows:
         return parts[0]
     keys, intervals = [], []
     for d in range(len(parts[0].keys)):
-        columns = [part.keys[d] for part in parts]
-        valid = None
-        if any(column.valid is not None for column in columns):
-            valid = np.concatenate([column.mask() for column in columns])
-        keys.append(Keys(np.concatenate([column.values for column in columns]), valid))
+        keys.append(Keys.joined([part.keys[d] for part in parts]))
         # Until the other side's type is known nothing matches, and the bounds have an arbitrary type.
         bounds = [part.intervals[d] for part in parts]
         kind = bounds[-1].low.dtype

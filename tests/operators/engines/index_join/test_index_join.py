@@ -97,7 +97,7 @@ def test_a_row_with_very_many_matches_is_answered_in_pieces(threads: int, monkey
     monkeypatch.setattr(Answering.__init__, "__defaults__", (16,))
     rows = 120
     table = pa.table({"id": range(rows), "x": [1] * rows})
-    engine = IndexJoin(threads=threads, item_rows=20)
+    engine = IndexJoin(threads=threads, task_rows=20)
     join = StreamJoin("R", "S", "R.x = S.x", CountWindow(1000), select=["R.id", "S.id"], using=engine, step_rows=70)
     held: list[int] = []
     monkeypatch.setattr("operators.engines.shared.answering.matches_batch", noting(held))
@@ -121,7 +121,7 @@ def noting(held: list[int]) -> Any:
 
 
 def test_the_plan_shows_the_elements_of_the_paper() -> None:
-    plan = str(band(IndexJoin(threads=2, item_rows=64)).plan())
+    plan = str(band(IndexJoin(threads=2, task_rows=64)).plan())
     for name in ("work-queue", "index-join"):
         assert f"  {name} [" in plan
     assert "work items of 64 rows" in plan
@@ -138,7 +138,7 @@ def test_results_leave_item_by_item_in_order() -> None:
             punctuations.append(message.seq)
         return False
 
-    join = band(IndexJoin(threads=3, item_rows=25), step_rows=100)
+    join = band(IndexJoin(threads=3, task_rows=25), step_rows=100)
     tables = {name: {name: table.slice(0, 200).to_batches()} for name, table in TABLES.items()}
     run_seeded(join.topology(), tables, 1, note)
     assert punctuations == sorted(set(punctuations))
@@ -151,7 +151,7 @@ def threads_left() -> list[str]:
 
 
 def test_no_thread_is_left_when_a_join_is_stopped_on_the_way() -> None:
-    running = band(IndexJoin(threads=4, item_rows=50), step_rows=1000).launch(sources={"R": ["R"], "S": ["S"]})
+    running = band(IndexJoin(threads=4, task_rows=50), step_rows=1000).launch(sources={"R": ["R"], "S": ["S"]})
     for stream, table in TABLES.items():
         running.send(stream, table.slice(0, 5000))
     running.stop()
@@ -164,7 +164,7 @@ def test_no_thread_is_left_when_a_thread_fails_and_its_error_is_told(monkeypatch
 
     monkeypatch.setattr(PIMTree, "probe_within", fail)
     with pytest.raises(TaskError, match="planted"):
-        band(IndexJoin(threads=4, item_rows=50)).collect(TABLES)
+        band(IndexJoin(threads=4, task_rows=50)).collect(TABLES)
     assert threads_left() == []
 
 
@@ -173,8 +173,8 @@ def test_no_thread_is_left_when_a_thread_fails_and_its_error_is_told(monkeypatch
     [
         ({"threads": 0}, "IndexJoin: threads must be a whole number of 1 or more"),
         ({"threads": True}, "IndexJoin: threads"),
-        ({"item_rows": 0}, "IndexJoin: item_rows must be a whole number of 1 or more"),
-        ({"item_rows": None}, "IndexJoin: item_rows"),
+        ({"task_rows": 0}, "IndexJoin: task_rows must be a whole number of 1 or more"),
+        ({"task_rows": None}, "IndexJoin: task_rows"),
         ({"index": "Btree"}, "IndexJoin: index must be one of auto, "),
     ],
 )
@@ -185,7 +185,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], messa
 
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
-    join = band(IndexJoin(threads=2, item_rows=300), step_rows=2000)
+    join = band(IndexJoin(threads=2, task_rows=300), step_rows=2000)
     tables = {name: table.slice(0, 6000) for name, table in TABLES.items()}
     local = join.collect(tables)
     assert local.num_rows > 5000
