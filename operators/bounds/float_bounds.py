@@ -18,9 +18,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from indexes import frozen
+from indexes import frozen, kernel
 from operators.bounds.float_values import (
     ADD,
     ADD_PROBE,
@@ -147,7 +146,7 @@ def _from_images(images: np.ndarray) -> np.ndarray:
     return np.where(images >= 0, images, INT64_MIN - images).view(np.float64)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _passes(image, domain, codes, constants, addend, threshold, test):  # type: ignore[no-untyped-def]
     if domain == FLOATS:
         bits = image if image >= 0 else np.int64(INT64_MIN) - image
@@ -179,7 +178,7 @@ def _passes(image, domain, codes, constants, addend, threshold, test):  # type: 
     return not value < threshold
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _guess(domain, codes, constants, addend, threshold):  # type: ignore[no-untyped-def]
     """The image where the formula, solved backwards, puts the edge."""
     value = threshold
@@ -205,7 +204,7 @@ def _guess(domain, codes, constants, addend, threshold):  # type: ignore[no-unty
     return np.int64(INT64_MIN) if value <= -(2.0**63) else np.int64(value)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find_edges(  # type: ignore[no-untyped-def]
     codes, constants, addends, thresholds, test, domain, upper, lowest, highest, images, empty
 ):

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from indexes import Matches, frozen
+from indexes import Matches, frozen, kernel
 
 Int64 = npt.NDArray[np.int64]
 
@@ -163,7 +162,7 @@ def _merge_two(one: Matches, other: Matches) -> Matches:
     return Matches(one.offsets + other.offsets, positions)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _append_rows(offsets: Int64, positions: Int64, cursor: Int64, target: Int64) -> None:
     for row in range(cursor.size):
         place = cursor[row]
@@ -173,7 +172,7 @@ def _append_rows(offsets: Int64, positions: Int64, cursor: Int64, target: Int64)
         cursor[row] = place
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _merge_rows(a_offsets: Int64, a_positions: Int64, b_offsets: Int64, b_positions: Int64, target: Int64) -> None:
     """Merge row by row, in blocks: cores that store in turn interleave at random, where a branch per match would be
     mispredicted; elements that hold segments have long runs, which are copied a block at a time.
@@ -213,7 +212,7 @@ def _merge_rows(a_offsets: Int64, a_positions: Int64, b_offsets: Int64, b_positi
             at += one
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _pair_up(
     left_seq: Int64,
     right_seq: Int64,

@@ -87,7 +87,7 @@ def test_sending_reading_and_refusing_on_ray() -> None:
     with join.launch(RayRuntime(), sources={stream: list(tables) for stream, tables in SOURCES.items()}) as running:
         with pytest.raises(InputError, match="no input stream 'T'"):
             running.send("T", SOURCES["R"]["R-0"])
-        with pytest.raises(InputError, match="'cool' is missing"):
+        with pytest.raises(InputError, match="column 'cool', which the join needs, is missing"):
             running.send("R", SOURCES["R"]["R-0"].drop_columns(["cool"]), source="R-0")
 
         def feed() -> None:

@@ -214,7 +214,7 @@ def test_what_does_not_fit_is_refused_before_any_job_starts(spark: SparkSession)
     df = readings(spark, 50, 2, seed=18)
     with join().launch(LocalRuntime()) as running:
         jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-        with pytest.raises(SchemaError, match="'cool' is missing"):
+        with pytest.raises(SchemaError, match="column 'cool', which the join needs, is missing"):
             feed(df.drop("cool"), running, stream="R", progress=False)
         with pytest.raises(SchemaError, match="'ts' is missing"):
             feed(df.withColumnRenamed("ts", "TS"), running, stream="R", progress=False)
