@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH ?= spo-q1
 PYTEST ?=
-# Tests run in this many processes; those that need Ray or Spark share one of them (tests/tiers.py).
+# Tests run in this many processes; all that need Ray share one of them (tests/tiers.py).
 WORKERS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # The first Python on the path that is new enough; `make PYTHON=...` chooses another.

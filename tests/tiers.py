@@ -3,8 +3,8 @@
 A plugin of pytest. `make check` is the quick tier (`--quick`): no Ray, no Spark, no recorded data, nothing marked
 `thorough`, and a tenth of the random examples. `make test` is everything except `slow`. With `--slow` also that.
 
-With several workers (pytest-xdist), all tests that need a cluster run on one of them: Ray and Spark then start once
-per run. The tests of a file stay together, because they share fixtures.
+With several workers (pytest-xdist), all tests that need Ray run on one of them, and those that need Spark alone on
+another: there is one Ray cluster per run. The tests of a file stay together, because they share fixtures.
 """
 
 from __future__ import annotations
@@ -44,8 +44,14 @@ def _keep_the_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _group(items: list[pytest.Item]) -> None:
-    """Name the tests that stay on one worker. The clusters' tests take longest, so their worker begins with them."""
-    on_cluster = {item for item in items if any(item.get_closest_marker(marker) for marker in CLUSTERS.values())}
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("clusters" if item in on_cluster else item.path.stem))
-    items.sort(key=lambda item: item not in on_cluster)
+    """Name the tests that stay on one worker. The clusters' tests take longest, so workers begin with them."""
+    groups = {item: _cluster_of(item) or item.path.stem for item in items}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    order = ["ray", "spark"]
+    items.sort(key=lambda item: order.index(groups[item]) if groups[item] in order else len(order))
+
+
+def _cluster_of(item: pytest.Item) -> str | None:
+    """The cluster that decides where a test runs: Ray before Spark, because a test of both is long."""
+    return next((marker for marker in ("ray", "spark") if item.get_closest_marker(marker)), None)

@@ -51,7 +51,7 @@ JOIN = StreamJoin(
 
 
 def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
-    elements = SPOJoin(elements=2, mutable="decomposed", logical_elements=2, permutations=2, merge_interval=70)
+    elements = SPOJoin(elements=2, mutable="decomposed", logical_elements=2, merge_interval=70)
     join = replace(JOIN, using=elements)
     local = join.collect(SOURCES, LocalRuntime())
     assert local.num_rows > 1000
@@ -74,7 +74,7 @@ def test_a_self_join_on_ray() -> None:
         CountWindow(200),
         select=["a.id", "b.name"],
         streams={"a": "trips", "b": "trips"},
-        using=SPOJoin(elements=2, merge_interval=64),
+        using=SPOJoin(elements=1, merge_interval=64),
         step_rows=100,
     )
     local = join.collect({"trips": trips})
@@ -83,7 +83,7 @@ def test_a_self_join_on_ray() -> None:
 
 
 def test_sending_reading_and_refusing_on_ray() -> None:
-    join = replace(JOIN, using=SPOJoin(elements=4, merge_interval=100))
+    join = replace(JOIN, using=SPOJoin(elements=1, merge_interval=100))
     with join.launch(RayRuntime(), sources={stream: list(tables) for stream, tables in SOURCES.items()}) as running:
         with pytest.raises(InputError, match="no input stream 'T'"):
             running.send("T", SOURCES["R"]["R-0"])

@@ -75,7 +75,7 @@ def test_every_engine_gives_the_same_bytes_at_every_size(window: object) -> None
     rng = random.Random(7)
     expected = content(join_with(window, SPOJoin(), 1 << 17).collect(SOURCES))
     for name, engine in ENGINES.items():
-        for cores in (1, 2, 8):
+        for cores in (rng.choice([1, 2]), 8):
             found = join_with(window, engine(cores), rng.choice([37, 500, 1 << 17])).collect(SOURCES)
             assert content(found) == expected, f"{name} with {cores} elements"
 
