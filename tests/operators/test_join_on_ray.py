@@ -65,6 +65,7 @@ def test_many_random_joins_on_ray(case: JoinCase, engine: SPOJoin, step_rows: in
     check(case, engine, RayRuntime(), step_rows)
 
 
+@pytest.mark.slow
 def test_a_self_join_on_ray() -> None:
     trips = SOURCES["R"]["R-0"]
     join = StreamJoin(

@@ -206,6 +206,7 @@ def test_it_is_refused_when_the_topology_is_built(window: Any) -> None:
         join.topology()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     engine = SPOJoin(elements=1, merge_interval=60, immutable="css-tree", state="shared cache", probe_threads=2)
