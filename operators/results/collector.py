@@ -76,6 +76,7 @@ class CollectorTask(Task):
         self._bound: list[PairFilter] = []
         self._reached = [-1] * len(origins)
         self._complete = -1
+        self._answered = 0  # rows whose results have been emitted
         self._waiting = (WaitingAnswers(), WaitingAnswers())
         self._probes = (ProbeRows(), ProbeRows())
         self._rows = ResultRows(description.selection)
@@ -112,6 +113,7 @@ class CollectorTask(Task):
         complete = min(self._reached)
         if complete > self._complete:
             yield from self._emit_complete(complete, punctuation.born)
+            self._answered = complete + 1
             yield Emit(Punctuation(complete, punctuation.born))
             yield from self._emit_open()
 
@@ -133,7 +135,7 @@ class CollectorTask(Task):
     def metrics(self) -> Mapping[str, float]:
         return {
             "results": float(self._emitted),
-            "answered": float(self._complete + 1),
+            "answered": float(self._answered),
             "payload_bytes": float(self._rows.nbytes + self._results.nbytes),
             "checked_pairs": float(sum(check.tested for check in self._bound)),
         }

@@ -178,6 +178,17 @@ def test_strict_and_outer_order_wait_for_every_element(ordering: Ordering) -> No
     assert not driven.task.blocked(FAST)
 
 
+def test_rows_count_as_answered_only_when_their_results_have_been_emitted() -> None:
+    driven = collector("strict")
+    driven.give(FAST, answer(HIT, [], HIT), Punctuation(3))
+    driven.give(SLOW, answer([], [], []))
+    emitted = iter(driven.task.on_punctuation(Punctuation(3), SLOW))
+    assert isinstance(next(emitted).message, Batch)
+    assert driven.task.metrics()["answered"] == 0
+    assert next(emitted).message == Punctuation(3)
+    assert driven.task.metrics()["answered"] == 4
+
+
 def test_without_an_order_one_element_overtakes_another() -> None:
     driven = collector("none")
     assert driven.give(FAST, answer(HIT, [], HIT, [], [], HIT)) == [(0, 100), (2, 100), (5, 100)]
