@@ -10,6 +10,9 @@ from topology.graph.errors import UnknownInputError
 from topology.graph.groupings import Grouping
 from topology.graph.plan import Plan
 
+TaskName = tuple[str, int]
+"""A task: its component and its number among that component's tasks."""
+
 
 @dataclass(frozen=True)
 class Edge:

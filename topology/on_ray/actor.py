@@ -21,7 +21,7 @@ from topology.flight.port import FlightPort
 from topology.flight.server import TopologyServer
 from topology.graph.components import Emit, Input, Sink, SpoutTask, TaskContext
 from topology.graph.errors import ConnectionLostError, StoppedError
-from topology.graph.graph import Topology
+from topology.graph.graph import TaskName, Topology
 from topology.graph.messages import Message
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.spilling_results import results_queue
@@ -29,9 +29,6 @@ from topology.tasks.inbox import Inbox
 from topology.tasks.metrics import TaskCounters, TaskMetrics
 from topology.tasks.task_loop import Outputs, TaskLoop, run_spout
 from topology.tasks.user_traceback import user_traceback
-
-TaskName = tuple[str, int]
-"""A component and the number of one of its tasks."""
 
 
 @dataclass(frozen=True)

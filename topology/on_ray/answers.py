@@ -8,7 +8,7 @@ from typing import Any
 import ray
 
 from topology.graph.errors import TaskError
-from topology.on_ray.actor import TaskName
+from topology.graph.graph import TaskName
 
 
 def gather(asked: Mapping[TaskName, Any], silence: float) -> dict[TaskName, Any]:

@@ -20,11 +20,11 @@ from topology.flight.client import FlightClient
 from topology.flight.port import LOOPBACK
 from topology.flight.server import grants
 from topology.graph.errors import StoppedError, TaskError
-from topology.graph.graph import Topology
+from topology.graph.graph import TaskName, Topology
 from topology.handle.handle import Endpoint, log
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.running import RunningTopology
-from topology.on_ray.actor import Address, Failure, TaskName, TaskOrder, actor_class
+from topology.on_ray.actor import Address, Failure, TaskOrder, actor_class
 from topology.on_ray.answers import gather, reason
 from topology.on_ray.background_calls import BackgroundCalls
 from topology.on_ray.cluster import membership, require_one_machine
