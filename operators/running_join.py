@@ -14,7 +14,18 @@ from operators.protocol.sides import LEFT, RIGHT
 from operators.query.errors import PredicateError, WindowError
 from operators.resolved_join import ResolvedJoin
 from operators.routing.liveness import liveness
-from topology import Endpoint, Handle, InputGuard, LocalRuntime, Metrics, RunningTopology, Runtime, SchemaError, log
+from topology import (
+    Endpoint,
+    Handle,
+    InputGuard,
+    LocalRuntime,
+    Metrics,
+    RunningTopology,
+    Runtime,
+    SchemaError,
+    Status,
+    log,
+)
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin
@@ -29,6 +40,7 @@ class RunningJoin(Handle):
 
     def __init__(self, running: RunningTopology, join: StreamJoin) -> None:
         self.topology = running.topology
+        self.name = running.name
         self.join = join
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
@@ -58,6 +70,9 @@ class RunningJoin(Handle):
 
     def metrics(self) -> Metrics:
         return self._running.metrics()
+
+    def status(self) -> Status:
+        return self._running.status()
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         return self._running.endpoint(stream, control)

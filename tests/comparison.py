@@ -84,7 +84,7 @@ def assert_same_result(actual: pa.Table, expected: pa.Table) -> None:
     at = next(i for i, (a, e) in enumerate(zip(got, want, strict=True)) if a != e)
     raise AssertionError(
         f"same rows, wrong order from row {at} of {len(want)}\n"
-        f"  actual:   {got[at:at + 3]}\n  expected: {want[at:at + 3]}"
+        f"  actual:   {got[at : at + 3]}\n  expected: {want[at : at + 3]}"
     )
 
 

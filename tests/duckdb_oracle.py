@@ -47,10 +47,7 @@ def _term(term: Term, left: pa.Table, right: pa.Table) -> str:
         return f"{known} AND {x} {term.op} {y}"
     assert isinstance(term, Band)
     difference = f"abs({x} - {y})"
-    return (
-        f"{known} AND NOT isnan(({difference})::DOUBLE) "
-        f"AND {difference} {term.op} {_literal(term.width)}"
-    )
+    return f"{known} AND NOT isnan(({difference})::DOUBLE) AND {difference} {term.op} {_literal(term.width)}"
 
 
 def _units(value: Number | timedelta) -> str:
@@ -115,8 +112,9 @@ def side_table(
     mine, other = streams
     rows = pa.concat_tables(
         [
-            table.append_column("source", pa.array([source] * table.num_rows, pa.string()))
-            .append_column("row", pa.array(range(table.num_rows), pa.int64()))
+            table.append_column("source", pa.array([source] * table.num_rows, pa.string())).append_column(
+                "row", pa.array(range(table.num_rows), pa.int64())
+            )
             for source, table in of_stream.items()
         ]
     )

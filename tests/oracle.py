@@ -98,9 +98,7 @@ class Result:
 class _Side:
     """One role: its rows in order, its window, and which of its rows may appear at all."""
 
-    def __init__(
-        self, side: int, stream: Stream, window: Window, keys: Sequence[str], where: Condition | None
-    ) -> None:
+    def __init__(self, side: int, stream: Stream, window: Window, keys: Sequence[str], where: Condition | None) -> None:
         self.stream = stream
         self.window = window
         self.unit = unit_of(stream.event_time)
@@ -234,9 +232,7 @@ class _Pass:
         self._sides = sides
         self._self_join = self_join
         self._matcher = matcher
-        self._rows_in_order = sorted(
-            (seq, s, p) for s in (LEFT, RIGHT) for p, seq in enumerate(sides[s].stream.seqs)
-        )
+        self._rows_in_order = sorted((seq, s, p) for s in (LEFT, RIGHT) for p, seq in enumerate(sides[s].stream.seqs))
         self.pairs: list[Result] = []
         self.unmatched: list[Result] = []
         self.counts: list[Result] = []

@@ -66,9 +66,7 @@ def event_times(table: pa.Table, column: str | None) -> list[Any]:
     return result
 
 
-def admit(
-    stream: str, source: str, times: list[Any], bound: Any, late: list[Late]
-) -> list[tuple[Any, str, str, int]]:
+def admit(stream: str, source: str, times: list[Any], bound: Any, late: list[Late]) -> list[tuple[Any, str, str, int]]:
     """The rows of one source that take part, as (time, source, stream, offset); the others are added to `late`."""
     arrivals = []
     greatest: Any = None  # among the rows of the source with smaller offsets

@@ -27,7 +27,7 @@ import interlace as il
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("interlace", "topology", "operators", "indexes")
 QUIET_SECONDS = 0.5
-TURN = ("topology/local/workers.py", "advance")
+TURN = ("topology/process/task_threads.py", "advance")
 """The method with which a worker thread gives a task its turn."""
 
 

@@ -135,9 +135,7 @@ def event_time_columns(draw: st.DrawFn, kind: TimeKind, rows: int) -> pa.Array:
 
 
 @st.composite
-def source_tables(
-    draw: st.DrawFn, first_id: int, kind: TimeKind, hostile: bool, max_rows: int
-) -> pa.Table:
+def source_tables(draw: st.DrawFn, first_id: int, kind: TimeKind, hostile: bool, max_rows: int) -> pa.Table:
     """One physical source: id, i, j (int64), x, y (float64) and, unless kind is none, ts."""
     rows = draw(st.integers(0, max_rows))
     ints, floats = (HOSTILE_INTS, HOSTILE_FLOATS) if hostile else (TAME_INTS, TAME_FLOATS)
@@ -173,9 +171,7 @@ def _sql(expression: Linear, role: str, flipped: bool) -> str:
 
 
 @st.composite
-def predicates(
-    draw: st.DrawFn, left: str, right: str, max_terms: int = 3
-) -> tuple[str, tuple[Term, ...]]:
+def predicates(draw: st.DrawFn, left: str, right: str, max_terms: int = 3) -> tuple[str, tuple[Term, ...]]:
     """A conjunction as SQL text, and the same as the oracle's terms."""
     texts: list[str] = []
     terms: list[Term] = []

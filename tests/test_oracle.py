@@ -185,9 +185,7 @@ def test_result_columns_default_to_all_of_both_and_keep_their_types() -> None:
     left, right = rows([1], [0], name=["x"]), rows([2], [1], flag=[True])
     expected = oracle({"R": {"R": left}, "S": {"S": right}}, LEFT, RIGHT, always, (ALL, ALL), "ts")
     assert expected.table.column_names == ["R.id", "R.ts", "R.name", "S.id", "S.ts", "S.flag"]
-    assert expected.table.to_pylist() == [
-        {"R.id": 1, "R.ts": 0, "R.name": "x", "S.id": 2, "S.ts": 1, "S.flag": True}
-    ]
+    assert expected.table.to_pylist() == [{"R.id": 1, "R.ts": 0, "R.name": "x", "S.id": 2, "S.ts": 1, "S.flag": True}]
     assert expected.table.schema.field("S.flag").type == pa.bool_()
 
 

@@ -67,8 +67,12 @@ from .graph.plan import Plan as Plan
 from .handle.handle import Endpoint as Endpoint
 from .handle.handle import Handle as Handle
 from .handle.handle import log as log
+from .handle.running import MakeHandle as MakeHandle
 from .handle.running import RunningTopology as RunningTopology
 from .handle.running import Runtime as Runtime
+from .handle.status import State as State
+from .handle.status import Status as Status
+from .handle.status import WorkerStatus as WorkerStatus
 from .local.runtime import LocalRuntime as LocalRuntime
 from .on_ray.runtime import RayRuntime as RayRuntime
 from .tasks.inbox import Inbox as Inbox

@@ -83,9 +83,7 @@ class IntegerHalfLine:
         return Edge(edge.upper, bound, empty)
 
 
-def integer_half_line(
-    key_factor: int, probe_factor: int, constant: int, order: Order
-) -> IntegerHalfLine:
+def integer_half_line(key_factor: int, probe_factor: int, constant: int, order: Order) -> IntegerHalfLine:
     """The half-line ``key_factor * key + probe_factor * probe + constant ORDER 0``."""
     # Over integers a strict comparison is a closed one with the limit moved by one. A negative
     # key factor mirrors the comparison, so that `key >= probe` stays free of arithmetic.

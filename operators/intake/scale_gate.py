@@ -68,9 +68,7 @@ class ScaleGate:
         c promises 5: a4 b4 b5 follow, a before b at the equal time 4
     """
 
-    def __init__(
-        self, readers: int = 1, step_rows: int = STEP_ROWS, spill_directory: str | None = None
-    ) -> None:
+    def __init__(self, readers: int = 1, step_rows: int = STEP_ROWS, spill_directory: str | None = None) -> None:
         check_whole_number("ScaleGate", "readers", readers)
         check_whole_number("ScaleGate", "step_rows", step_rows)
         self._step_rows = step_rows

@@ -100,8 +100,7 @@ def normalise(condition: Expression, left: str, right: str) -> Condition:
     """The normal form of ``condition`` between the streams (or roles) ``left`` and ``right``."""
     if left == right:
         raise PredicateError(
-            f"both sides of the join are called {left!r}: give the roles different names, "
-            f"such as {left}1 and {left}2"
+            f"both sides of the join are called {left!r}: give the roles different names, such as {left}1 and {left}2"
         )
     reader = _Reader(left, right)
     if not isinstance(condition, Expression):

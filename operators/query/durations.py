@@ -62,7 +62,7 @@ def parse_duration(text: str) -> timedelta:
             hint = _HINTS.get(unit) or _HINTS.get(unit.removesuffix("s")) or f"units are {_SHOWN}"
             raise DurationError(f"{text!r} is not a length of time, since {part[2]!r} is not a unit of one: {hint}")
         if shortest is not None and length >= shortest:
-            raise DurationError(f"{text!r}: write the longest unit first and each unit once, such as \"1 h 30 min\"")
+            raise DurationError(f'{text!r}: write the longest unit first and each unit once, such as "1 h 30 min"')
         total += Fraction(number) * length
         at, shortest = part.end(), length
     if total.denominator != 1:

@@ -160,10 +160,7 @@ def dimensions_of(comparisons: list[Comparison]) -> tuple[Dimension, ...]:
     for number, comparison in enumerate(comparisons):
         alone = number if comparison.operator == "!=" else None
         grouped.setdefault((*_columns(comparison), alone), []).append(comparison)
-    return tuple(
-        Dimension(*_columns(group[0]), tuple(group), group[0].operator == "!=")
-        for group in grouped.values()
-    )
+    return tuple(Dimension(*_columns(group[0]), tuple(group), group[0].operator == "!=") for group in grouped.values())
 
 
 def _columns(comparison: Comparison) -> tuple[str, str]:
@@ -216,9 +213,7 @@ class ComparisonReader:
                 return [Comparison(operator, subject, other, written)]
         raise NotAnIntervalError(f"`{written}` does not compare a column of each stream: write {self.example}")
 
-    def band(
-        self, operator: ComparisonOperator, left: Absolute, right: Expression, written: str
-    ) -> list[Comparison]:
+    def band(self, operator: ComparisonOperator, left: Absolute, right: Expression, written: str) -> list[Comparison]:
         if not is_upper(operator):
             raise NotAnIntervalError(f"`{written}`: its matches lie in two separate ranges")
         subject, bound = self.linear(left.operand), self.linear(right)
@@ -299,8 +294,7 @@ class ComparisonReader:
             )
         if stream not in self.roles:
             raise PredicateError(
-                f"`{column!r}`: there is no stream {stream!r} in this join; "
-                f"its sides are {left!r} and {right!r}"
+                f"`{column!r}`: there is no stream {stream!r} in this join; its sides are {left!r} and {right!r}"
             )
         return RIGHT if stream == right else LEFT
 

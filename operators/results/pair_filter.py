@@ -36,9 +36,7 @@ class Payload(Protocol):
         """A column of strings or binary, in place."""
 
 
-def bind_filter(
-    predicate: Predicate, schemas: tuple[pa.Schema, pa.Schema], payload: Payload
-) -> PairFilter | None:
+def bind_filter(predicate: Predicate, schemas: tuple[pa.Schema, pa.Schema], payload: Payload) -> PairFilter | None:
     """The filter for pairs, given the payload and its schemas; None if the keys decide everything."""
     required = [] if predicate.residual is None else [predicate.residual]
     settled = []

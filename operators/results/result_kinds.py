@@ -195,9 +195,7 @@ class PairsAndRows(ResultMaker):
             np.insert(found.left, before[order], left[order]), np.insert(found.right, before[order], right[order])
         )
 
-    def _found(
-        self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool
-    ) -> Results:
+    def _found(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
         """The results of the pairs of complete rows; semi and anti joins do not list the pairs."""
         remembered = self._sides[LEFT]
         if self._kind not in (Kind.SEMI, Kind.ANTI):
@@ -259,7 +257,6 @@ class PairsAndRows(ResultMaker):
         positions, places, own, sides = (np.concatenate([each[i] for each in found]) for i in range(4))
         return positions, places, own, sides
 
-
     def _take_listed(self, side: int, remembered: MatchedRows, complete: int) -> tuple[Int64, Int64, Int64]:
         """The unmatched ones among rows that expire one by one, at places up to `complete`."""
         taken = self._listed[side]
@@ -273,9 +270,7 @@ class PairsAndRows(ResultMaker):
         return positions[:done][alone], places[:done][alone], own[alone]
 
 
-def _paired(
-    rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool
-) -> tuple[Int64, Int64]:
+def _paired(rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> tuple[Int64, Int64]:
     seqs = (rows[LEFT].seq, rows[RIGHT].seq)
     return pair_up(seqs, (rows[LEFT].first, rows[RIGHT].first), matches, ordered)
 

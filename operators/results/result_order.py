@@ -156,9 +156,7 @@ def _gather(answers: Sequence[Answer], first: int, end: int) -> Matches:
 
 def _merge_two(one: Matches, other: Matches) -> Matches:
     positions = np.empty(len(one.positions) + len(other.positions), np.int64)
-    _merge_rows(
-        frozen(one.offsets), frozen(one.positions), frozen(other.offsets), frozen(other.positions), positions
-    )
+    _merge_rows(frozen(one.offsets), frozen(one.positions), frozen(other.offsets), frozen(other.positions), positions)
     return Matches(one.offsets + other.offsets, positions)
 
 

@@ -57,9 +57,7 @@ class MatchedRows:
         found = np.empty(min(len(positions), len(self._matched)), np.int64)
         return found[: mark_first(frozen(positions), self.first, self._matched.values, found)]
 
-    def mark_first_pairs(
-        self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]
-    ) -> Int64:
+    def mark_first_pairs(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]) -> Int64:
         """Mark the left rows of all pairs of complete rows; return the newly marked ones, at their first pairs.
 
         This is the left side. Cost: O(rows + matches).

@@ -163,4 +163,3 @@ def _as_int64(numbers: Numbers) -> np.ndarray | np.int64 | None:
 
 def _as_objects(numbers: Numbers) -> Any:
     return numbers if isinstance(numbers, int) else numbers.astype(object)
-

@@ -91,9 +91,7 @@ SLIDE, SIZE = timedelta(minutes=1), timedelta(minutes=3)
 
 @every_engine
 def test_q2_band_join_of_taxi_trips_with_each_other(engine: Engine) -> None:
-    join = StreamJoin.from_sql(
-        Q2, parameters={"D": SLIDE, "W": SIZE}, event_time="time", using=engine, step_rows=700
-    )
+    join = StreamJoin.from_sql(Q2, parameters={"D": SLIDE, "W": SIZE}, event_time="time", using=engine, step_rows=700)
     actual = join.collect({"taxi_trips": taxi_trips()})
     expected = q2_expected()
     assert expected.num_rows > 10_000

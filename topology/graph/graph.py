@@ -88,6 +88,23 @@ class Topology:
         ]
         return tuple(Origin(component, task, index) for index, (component, task) in enumerate(channels))
 
+    @property
+    def task_names(self) -> tuple[TaskName, ...]:
+        """All tasks, those of producers before those of their consumers."""
+        return tuple((node.name, number) for node in self.nodes for number in range(node.parallelism))
+
+    def targets(self, producer: TaskName) -> tuple[TaskName, ...]:
+        """The tasks that one task may send to."""
+        return tuple(
+            (consumer, number)
+            for consumer in self.consumers(producer[0])
+            for number in range(self.node(consumer).parallelism)
+        )
+
+    def input_index(self, producer: TaskName, consumer: TaskName) -> int:
+        """The index of the input of `consumer` that `producer` feeds."""
+        return next(origin.index for origin in self.origins(consumer[0]) if (origin.component, origin.task) == producer)
+
     def plan(self) -> Plan:
         """Return the plan, which prints as text and draws itself in a notebook; this runs nothing."""
         return Plan.of(self)

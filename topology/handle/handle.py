@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -12,6 +14,7 @@ from typing import Self, TypeAlias
 import pyarrow as pa
 
 from topology.graph.graph import Topology
+from topology.handle.status import Status
 from topology.tasks.metrics import Metrics
 
 log = logging.getLogger("interlace")
@@ -35,6 +38,9 @@ class Handle(ABC):
 
     topology: Topology
     """The graph that runs."""
+
+    name: str
+    """The name under which it runs."""
 
     @abstractmethod
     def send(self, stream: str, rows: Rows, source: str | None = None) -> None:
@@ -67,6 +73,10 @@ class Handle(ABC):
         """Return what each task has counted so far."""
 
     @abstractmethod
+    def status(self) -> Status:
+        """Return whether it runs, and in which processes."""
+
+    @abstractmethod
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         """Return where other processes send the rows of an input, or read those of a sink, over Arrow Flight.
 
@@ -84,6 +94,19 @@ class Handle(ABC):
     @abstractmethod
     def stop(self) -> None:
         """Stop all tasks and free what they hold; harmless when repeated. Raises what made a task fail, once."""
+
+    async def results_async(
+        self, sink: str | None = None, timeout: float | None = None
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """As `results`, for `async for`: the event loop goes on while this waits for rows in a thread."""
+        rows = self.results(sink, timeout)
+        loop = asyncio.get_running_loop()
+        waiting = ThreadPoolExecutor(1, thread_name_prefix="results")
+        try:
+            while (batch := await loop.run_in_executor(waiting, next, rows, None)) is not None:
+                yield batch
+        finally:
+            waiting.shutdown(wait=False)  # the loop goes on at once, even if the thread still waits for rows
 
     def sink_schema(self, sink: str) -> pa.Schema | None:
         """Return the columns of the rows that reach a sink, where they are known before any has."""

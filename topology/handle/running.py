@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -16,8 +17,9 @@ from topology.handle.handle import Handle, Rows
 class RunningTopology(Handle):
     """The handle that `Runtime.launch` returns; each runtime implements the methods that begin with `_`."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, name: str) -> None:
         self.topology = topology
+        self.name = name
 
     def send(self, stream: str, rows: Rows, source: str | None = None) -> None:
         self._send_all(stream, source or stream, self._batches(stream, rows))
@@ -77,12 +79,30 @@ class RunningTopology(Handle):
         return rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
 
 
+MakeHandle: TypeAlias = "Callable[[RunningTopology], Handle]"
+"""Makes the handle that programs hold from that of the topology: a join's from its topology's."""
+
+
 class Runtime(ABC):
     """Where a topology runs."""
 
     @abstractmethod
-    def launch(self, topology: Topology) -> RunningTopology:
-        """Start all tasks and return the handle."""
+    def launch(
+        self,
+        topology: Topology,
+        *,
+        name: str | None = None,
+        detached: bool = False,
+        replace: bool = False,
+        make_handle: MakeHandle | None = None,
+    ) -> RunningTopology:
+        """Start all tasks and return the handle.
+
+        name:        the name under which other programs find the topology; None: that of the topology itself.
+        detached:    let it outlive this program, until someone stops it.
+        replace:     stop a topology that runs under this name, instead of raising an error.
+        make_handle: what `attach` calls to make its handle; None: `attach` returns that of the topology.
+        """
 
 
 def _check_order(stream: str, rows: pa.Table, event_time: str) -> None:

@@ -24,6 +24,7 @@ from topology.graph.graph import TaskName, Topology
 from topology.handle.handle import Endpoint, log
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.running import RunningTopology
+from topology.handle.status import State, Status, WorkerStatus
 from topology.on_ray.actor import Address, Failure, TaskOrder, actor_class
 from topology.on_ray.answers import gather, reason
 from topology.on_ray.background_calls import BackgroundCalls
@@ -46,7 +47,7 @@ class RayTopology(RunningTopology):
     def __init__(
         self, topology: Topology, address: str | None, edge_bytes: int, spill_directory: str | None, plain_network: bool
     ) -> None:
-        super().__init__(topology)
+        super().__init__(topology, topology.name)
         self._edge_bytes = edge_bytes
         self._error: TaskError | None = None
         self._error_reported = False
@@ -82,6 +83,14 @@ class RayTopology(RunningTopology):
         if self._final_metrics is not None:
             return self._final_metrics
         return self._ask_metrics(START_SECONDS)
+
+    def status(self) -> Status:
+        state = State.FAILED if self._error is not None else State.STOPPED if self._stopped else State.RUNNING
+        workers = tuple(
+            WorkerStatus(f"{component}/{number}", address.node, 0, ((component, number),))
+            for (component, number), address in self._addresses.items()
+        )
+        return Status(self.name, state, workers, "" if self._error is None else str(self._error))
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         grants(self.topology, stream, control)  # raises if there is no such stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topology.graph.graph import Topology
-from topology.handle.running import RunningTopology, Runtime
+from topology.handle.running import MakeHandle, RunningTopology, Runtime
 from topology.on_ray.running import RayTopology
 from topology.tasks.inbox import DEFAULT_CAPACITY
 
@@ -26,7 +26,15 @@ class RayRuntime(Runtime):
     spill_directory: str | None = None
     plain_network: bool = False
 
-    def launch(self, topology: Topology) -> RunningTopology:
+    def launch(
+        self,
+        topology: Topology,
+        *,
+        name: str | None = None,
+        detached: bool = False,
+        replace: bool = False,
+        make_handle: MakeHandle | None = None,
+    ) -> RunningTopology:
         """Start one actor per task, connect them and start the tasks."""
         return RayTopology(
             topology,

@@ -258,5 +258,3 @@ def joined(parts: Sequence[ElementRows]) -> ElementRows:
 
 def _ends(bounds: Sequence[Interval]) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [one.low for one in bounds], [one.high for one in bounds]
-
-

@@ -110,9 +110,7 @@ def _visit_of(record: RecordColumn, rows: ElementRows, subwindow: Subwindow) -> 
     inside = frozen(array.rows[: array.size])
     base, newest, negated = array.base, subwindow.end - 1, rows.intervals[0].negated
 
-    def visit(
-        band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe
-    ) -> tuple[int, int, int]:
+    def visit(band: int, used: int, positions: np.ndarray, ends: np.ndarray, probe: Probe) -> tuple[int, int, int]:
         live = probe.start, probe.end
         result: tuple[int, int, int] = _expand(
             band, used, positions, ends, *live, start, end, inside, base, newest, negated

@@ -73,8 +73,8 @@ def add_distribution_tree(builder: TopologyBuilder, cores: int, fanout: int) -> 
         for number in range(nodes):
             name = node_name("distribution", level, number)
             subscription = builder.bolt(name, Distributor(served.count(number)))
-            above = ROUTER if level == 0 else node_name(
-                "distribution", level - 1, parent(number, nodes, levels[level - 1])
+            above = (
+                ROUTER if level == 0 else node_name("distribution", level - 1, parent(number, nodes, levels[level - 1]))
             )
             for stream in STEP:
                 subscription.global_grouping(above, stream.name)

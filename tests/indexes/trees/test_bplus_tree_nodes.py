@@ -66,9 +66,7 @@ def test_the_example_of_the_docstring() -> None:
     st.sampled_from([1, 3, 1000, 2**62]),
     st.lists(st.tuples(st.booleans(), st.integers(1, 300)), max_size=30),
 )
-def test_pairs_go_in_and_out_in_any_order(
-    seed: int, fanout: int, distinct: int, steps: list[tuple[bool, int]]
-) -> None:
+def test_pairs_go_in_and_out_in_any_order(seed: int, fanout: int, distinct: int, steps: list[tuple[bool, int]]) -> None:
     rng = np.random.default_rng(seed)
     nodes = make_nodes(fanout, 1, 1)
     root = new_tree(nodes)

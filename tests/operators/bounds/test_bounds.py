@@ -180,9 +180,7 @@ def column(kind: pa.DataType) -> st.SearchStrategy[pa.Array]:
 
 NUMBERS = st.sampled_from([I64, I64, U64, F64, F64, F32, pa.int8(), pa.uint32(), pa.int32()])
 INTEGER_CONSTANTS = st.sampled_from([1, 2, 3, 7, 10, 2**53 + 1, 2**62, 2**63, 2**64, 10**30])
-FLOAT_CONSTANTS = st.sampled_from(
-    [0.03, 0.1, 0.5, 1.0, 3.0, 10.0, 1e-300, 5e-324, 1e300, 2.0**53, 2.0**63, 1.7e308]
-)
+FLOAT_CONSTANTS = st.sampled_from([0.03, 0.1, 0.5, 1.0, 3.0, 10.0, 1e-300, 5e-324, 1e300, 2.0**53, 2.0**63, 1.7e308])
 CONSTANTS = st.one_of(INTEGER_CONSTANTS, FLOAT_CONSTANTS, st.integers(1, 40)).flatmap(
     lambda c: st.sampled_from([c, -c])
 )
@@ -301,9 +299,7 @@ def test_very_many_intervals_are_exactly_the_written_predicate(
     st.sampled_from([0, 1, 999, 1000, 86_400_000_000, 300_000_000]),
     st.data(),
 )
-def test_times_of_different_units_compare_exactly(
-    sign: Any, shape: int, micros: int, data: st.DataObject
-) -> None:
+def test_times_of_different_units_compare_exactly(sign: Any, shape: int, micros: int, data: st.DataObject) -> None:
     length = timedelta(microseconds=micros)
     stamps = [pa.timestamp(u) for u in ("s", "ms", "us", "ns")] + [pa.date32()]
     spans = [pa.duration(u) for u in ("s", "ms", "us", "ns")]

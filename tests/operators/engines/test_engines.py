@@ -55,9 +55,7 @@ ELEMENTS = {
 @pytest.mark.parametrize("name", ENGINES)
 @settings(max_examples=15, deadline=None)
 @given(case=join_cases(), cores=st.sampled_from([1, 2, 4]), step_rows=st.integers(1, 9))
-def test_results_and_their_order_are_those_of_the_oracle(
-    name: str, case: JoinCase, cores: int, step_rows: int
-) -> None:
+def test_results_and_their_order_are_those_of_the_oracle(name: str, case: JoinCase, cores: int, step_rows: int) -> None:
     check(case, ENGINES[name](cores), LocalRuntime(), step_rows)
 
 

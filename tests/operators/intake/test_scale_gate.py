@@ -70,9 +70,7 @@ def check_random_course(data: st.DataObject) -> None:
         rest = times[source][sent[source] :]
         gate.add(source, rows_of(source, rest, sent[source]), rest)
     gate.end(sources)
-    everything = [
-        (time, source, offset) for source in sources for offset, time in enumerate(times[source].tolist())
-    ]
+    everything = [(time, source, offset) for source in sources for offset, time in enumerate(times[source].tolist())]
     expected = [f"{source.stream}/{source.name}/{offset}" for _, source, offset in sorted(everything)]
     for reader in range(readers):
         read[reader] += ids(gate, reader)

@@ -61,7 +61,7 @@ def test_decimals_are_not_rounded(whole: int, millionths: int, unit: str) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is not a length of time: write numbers with units, such as \"250 ms\", \"5 s\", \"10 min\""),
+        ("", '\'\' is not a length of time: write numbers with units, such as "250 ms", "5 s", "10 min"'),
         ("-", "'-' is not a length of time"),
         ("10", "'10' is not a length of time: write numbers with units"),
         ("min", "'min' is not a length of time: write numbers with units"),

@@ -183,9 +183,7 @@ def test_every_wording_of_an_interval_join_has_the_same_windows_and_pairs(kind: 
         chance = Random(f"interval {kind} {seed}")
         meaning = Meanings(chance, family).near()
         pool = sorted(family.pool(kind, hostile=False))
-        left, right = (
-            pa.table({"id": range(9), "a": column(sorted(chance.choices(pool, k=9)), kind)}) for _ in ROLES
-        )
+        left, right = (pa.table({"id": range(9), "a": column(sorted(chance.choices(pool, k=9)), kind)}) for _ in ROLES)
         truth = judged(meaning, (left, right))
         expected = Counter((n // 9, n % 9) for n in range(81) if truth[n])
         windows = waits(as_expression(meaning, ROLES), kind)

@@ -44,10 +44,7 @@ def assert_ordered(ordering: Ordering, actual: pa.Table, expected: Expected) -> 
         assert_same_result(actual, expected.table)
         return
     left, right = (name for name in expected.table.column_names if name.endswith(".id"))
-    later = {
-        pair: seq
-        for pair, (_, _, seq) in zip(_pairs(expected.table, left, right), expected.triples, strict=True)
-    }
+    later = {pair: seq for pair, (_, _, seq) in zip(_pairs(expected.table, left, right), expected.triples, strict=True)}
     seqs = [later[pair] for pair in _pairs(actual, left, right)]
     size = {"outer": 1, "none": 10**9}.get(ordering, 0) if isinstance(ordering, str) else ordering.k
     groups = [seq // size for seq in seqs]

@@ -138,9 +138,7 @@ def test_words_are_numbered_in_the_order_they_are_met(batches: list[list[tuple[i
     for batch in batches:
         rows = np.array(batch, np.int64).reshape(-1, 2)
         valid = rows[:, 0] != 5
-        numbers = [
-            expected.setdefault(row, len(expected)) if ok else -1 for row, ok in zip(batch, valid, strict=True)
-        ]
+        numbers = [expected.setdefault(row, len(expected)) if ok else -1 for row, ok in zip(batch, valid, strict=True)]
         assert dictionary.numbers(rows, valid).tolist() == numbers
     assert len(dictionary) == len(expected)
     dictionary.check_invariants()

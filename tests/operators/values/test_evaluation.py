@@ -221,6 +221,8 @@ INSTANTS = {
     "date32": Kind(pa.date32(), date, MOMENTS.map(lambda m: m.date())),
     "date64": Kind(pa.date64(), date, MOMENTS.map(lambda m: m.date())),
 }
+
+
 def zoned(unit: str) -> st.SearchStrategy[datetime]:
     return MOMENTS.map(lambda moment: coarse(moment, unit).replace(tzinfo=UTC))
 

@@ -70,9 +70,7 @@ def test_slices_and_chunks_are_read_in_place() -> None:
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.timestamp("us")])
 def test_wide_columns_are_not_copied(kind: Any) -> None:
-    array = pa.array([3, 1, None, 2], pa.int64()).cast(
-        pa.float64() if kind == pa.float64() else kind
-    )
+    array = pa.array([3, 1, None, 2], pa.int64()).cast(pa.float64() if kind == pa.float64() else kind)
     for given in (array, array.slice(1), pa.chunked_array([array])):
         keys = to_keys("k", given)
         address = keys.values.__array_interface__["data"][0]

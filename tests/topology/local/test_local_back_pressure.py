@@ -9,7 +9,7 @@ import pytest
 from tests.topology.local.pipelines import pipeline, read, same, send_each
 from tests.topology.waiting import LONG, SHORT, done_within, wait_for
 from topology import LocalRuntime, MapBatches
-from topology.local import runtime as local_runtime
+from topology.process import task_group
 
 
 def test_a_slow_reader_slows_the_sender_and_memory_stays_bounded() -> None:
@@ -40,7 +40,7 @@ def test_a_slow_reader_slows_the_sender_and_memory_stays_bounded() -> None:
 def test_a_sender_that_waits_for_a_reader_gets_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(local_runtime, "UNREAD_WARNING_SECONDS", 0.01)
+    monkeypatch.setattr(task_group, "UNREAD_WARNING_SECONDS", 0.01)
     with LocalRuntime(edge_bytes=1_000).launch(pipeline()) as running, ThreadPoolExecutor(1) as pool:
         sending = pool.submit(send_each, running, [1] * 200, finish=True)
         wait_for(lambda: "read results() in another thread" in caplog.text)

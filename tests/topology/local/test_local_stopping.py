@@ -12,7 +12,7 @@ import pytest
 from tests.topology.local.pipelines import numbers, pipeline, read, send_each
 from tests.topology.waiting import LONG, SHORT, done_within, wait_for
 from topology import Batch, Bolt, Emit, Input, LocalRuntime, Origin, StoppedError, Task, TaskContext
-from topology.local import runtime as local_runtime
+from topology.process import task_group
 
 
 def test_stopping_releases_senders_and_readers() -> None:
@@ -46,7 +46,7 @@ class StubbornTask(Task):
 def test_a_task_that_does_not_return_is_named_and_does_not_hold_up_stop(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(local_runtime, "JOIN_SECONDS", SHORT)
+    monkeypatch.setattr(task_group, "JOIN_SECONDS", SHORT)
     Stubborn.release.clear()
     running = LocalRuntime().launch(pipeline(Stubborn()))
     running.send("in", numbers(1))
@@ -82,8 +82,8 @@ class Stuck:
     """Holds when all queues are full, so that the sender waits for a reader: nothing has moved for many looks."""
 
     def __init__(self, running: Any) -> None:
-        self._results = running._results_of["results"]
-        self._inbox = running._tasks["in", 0].inbox
+        self._results = running._group.results["results"]
+        self._inbox = running._group.tasks["in", 0].inbox
         self._running = running
         self._moved = -1
         self._looks = 0

@@ -73,9 +73,7 @@ def test_records_stand_for_the_same_results(case: JoinCase, engine: PanJoin, ste
 
 @given(ONE_DIMENSION, record_engines(), st.integers(1, 9), st.integers(0, 10**6))
 @settings(max_examples=30)
-def test_the_mirror_is_always_as_old_as_the_records(
-    case: JoinCase, engine: PanJoin, step_rows: int, seed: int
-) -> None:
+def test_the_mirror_is_always_as_old_as_the_records(case: JoinCase, engine: PanJoin, step_rows: int, seed: int) -> None:
     check_schedule(case, join_of(case, engine, step_rows=step_rows), seed)
 
 

@@ -1,4 +1,4 @@
-"""A few threads that drive all tasks of a topology in one process.
+"""A few threads that drive all tasks of a group.
 
 A thread per task would be simpler, but all ready Python threads compete for one interpreter lock: with ten tasks and
 two cores, half of the processor time went into passing it around. Here about as many threads as cores take turns over
@@ -68,7 +68,7 @@ class DrivenTask:
         return True
 
 
-class Workers:
+class TaskThreads:
     """The threads, and the tasks that wait for a thread."""
 
     def __init__(self, count: int, on_error: Callable[[DrivenTask, BaseException], None]) -> None:

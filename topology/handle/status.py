@@ -1,0 +1,55 @@
+"""What a running topology says about itself: its state, and where its tasks run."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from topology.graph.graph import TaskName
+
+
+class State(enum.Enum):
+    """The life of a topology; FAILED and STOPPED are its two ends."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """One process of a topology.
+
+    silent: seconds since its last sign of life; 0 for tasks in this process.
+    """
+
+    name: str
+    node: str
+    pid: int
+    tasks: tuple[TaskName, ...]
+    silent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """A topology at one moment; prints as a table.
+
+    error: why it failed; empty if it did not.
+    """
+
+    name: str
+    state: State
+    workers: tuple[WorkerStatus, ...]
+    error: str = ""
+    detached: bool = False
+    encrypted: bool = False
+
+    def __str__(self) -> str:
+        notes = [note for note, holds in (("detached", self.detached), ("encrypted", self.encrypted)) if holds]
+        lines = [f"{self.name}: {', '.join([self.state.value, *notes])}"]
+        for worker in self.workers:
+            tasks = ", ".join(f"{component}[{number}]" for component, number in worker.tasks)
+            silent = f", silent for {worker.silent:.0f} s" if worker.silent >= 3 else ""
+            lines.append(f"  {worker.name} on {worker.node} (process {worker.pid}{silent}): {tasks}")
+        return "\n".join([*lines, *([self.error] if self.error else [])])

@@ -1,0 +1,240 @@
+"""A group of tasks that run in one process: all tasks of an embedded topology, or those of one worker of a cluster.
+
+Inside a group, messages go from inbox to inbox and rows are never copied. An edge to a task elsewhere is an
+`OutgoingEdge`, and messages from elsewhere are put into the inboxes by their receiver. A few threads drive all tasks,
+as the kernels release the interpreter lock. Spouts have threads of their own, because they may wait for the file or
+socket that they read.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from topology.entry.ingest import Ingest
+from topology.graph.components import Emit, Input, SpoutTask, Task, TaskContext
+from topology.graph.errors import StoppedError, TaskError
+from topology.graph.graph import Node, TaskName, Topology
+from topology.graph.messages import Message
+from topology.handle.handle import log
+from topology.handle.results_queue import ResultsQueue
+from topology.handle.spilling_results import results_queue
+from topology.process.task_threads import DrivenTask, TaskThreads
+from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
+from topology.tasks.metrics import TaskCounters, TaskMetrics
+from topology.tasks.outgoing_edge import OutgoingEdge
+from topology.tasks.task_loop import Channel, Outputs, TaskCore, run_spout
+from topology.tasks.user_traceback import user_traceback
+
+UNREAD_WARNING_SECONDS = 10.0
+JOIN_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """What a group needs to know beside its tasks.
+
+    edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
+    spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
+    threads:         threads that drive the tasks; None: one more than there are cores, as one often waits for the GIL.
+    """
+
+    edge_bytes: int = DEFAULT_CAPACITY
+    spill_directory: str | None = None
+    threads: int | None = None
+
+
+class HostedTask:
+    """A task with its inbox and its counters."""
+
+    def __init__(self, topology: Topology, node: Node, number: int, settings: GroupSettings) -> None:
+        self.node = node
+        self.number = number
+        self.origins = topology.origins(node.name)
+        self.inbox = Inbox(max(1, len(self.origins)), settings.edge_bytes)
+        self.counters = TaskCounters()
+        context = TaskContext(
+            node.name, number, node.parallelism, self.origins, spill_directory=settings.spill_directory
+        )
+        try:
+            self.task = node.component.build(context)
+        except Exception as error:
+            raise TaskError(node.name, number, user_traceback(error)) from error
+
+    @property
+    def name(self) -> TaskName:
+        return self.node.name, self.number
+
+    def metrics(self) -> TaskMetrics:
+        """Copy the task's counters."""
+        return TaskMetrics.of(self.node.name, self.number, self.counters, self.inbox.nbytes, self.task.metrics())
+
+
+class TaskGroup:
+    """The tasks of one process. Made, connected, started, closed: each once and in this order.
+
+    on_failure: called with the error of a task that fails, and once for each edge that breaks.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        names: Sequence[TaskName],
+        settings: GroupSettings,
+        on_failure: Callable[[TaskError], None],
+    ) -> None:
+        self.topology = topology
+        self.tasks = {
+            (component, number): HostedTask(topology, topology.node(component), number, settings)
+            for component, number in names
+        }
+        self.results: dict[str, ResultsQueue] = {
+            sink: results_queue(topology.node(sink).component, settings.edge_bytes, settings.spill_directory)
+            for sink in topology.sinks
+            if (sink, 0) in self.tasks
+        }
+        self.ingest = Ingest(settings.spill_directory)
+        for (component, _), task in self.tasks.items():
+            if isinstance(task.node.component, Input):
+                self.ingest.add(component, task.node.component, partial(self._put_input, task.inbox))
+        self._on_failure = on_failure
+        self._edges: dict[tuple[TaskName, TaskName], OutgoingEdge] = {}
+        self._driven: dict[TaskName, DrivenTask] = {}
+        self._spouts: list[threading.Thread] = []
+        self._threads = TaskThreads(settings.threads or 1 + (os.cpu_count() or 1), self._task_failed)
+
+    def connect(
+        self,
+        edges: Mapping[tuple[TaskName, TaskName], OutgoingEdge] | None = None,
+        near: Callable[[str], Sequence[int]] | None = None,
+    ) -> None:
+        """Join the tasks to each other and, by `edges` from producer to consumer, to tasks in other processes.
+
+        near: the tasks of a component on this machine; None: all of them.
+        """
+        self._edges = dict(edges or {})
+        near = near or (lambda component: range(self.topology.node(component).parallelism))
+        for name, hosted in self.tasks.items():
+            if isinstance(hosted.task, Task):
+                self._driven[name] = self._drive(hosted, hosted.task, near)
+            else:
+                spout = partial(self._run_spout, hosted, hosted.task, near)
+                self._spouts.append(threading.Thread(target=spout, name=f"{name[0]}[{name[1]}]", daemon=True))
+        for name, driven in self._driven.items():
+            self._call_when_ready(name, driven)
+
+    def start(self) -> None:
+        """Start the threads; each task is idle once before its first message."""
+        self._threads.start()
+        for driven in self._driven.values():
+            self._threads.notify(driven)
+        for spout in self._spouts:
+            spout.start()
+
+    def metrics(self) -> tuple[TaskMetrics, ...]:
+        """What each task has counted so far."""
+        return tuple(task.metrics() for task in self.tasks.values())
+
+    def close_queues(self, error: Exception | None = None) -> None:
+        """Close all queues and edges, which wakes everyone who waits; readers of results get `error`."""
+        for task in self.tasks.values():
+            task.inbox.close()
+        for queue in self.results.values():
+            queue.close(error)
+        for edge in self._edges.values():
+            edge.close()
+
+    def join(self) -> None:
+        """Wait until the threads have ended, after `close_queues`; log those that do not end."""
+        busy = self._threads.stop(JOIN_SECONDS)
+        for spout in self._spouts:
+            if spout.ident is not None:
+                spout.join(JOIN_SECONDS)
+        for name in [*busy, *(spout.name for spout in self._spouts if spout.is_alive())]:
+            log.warning("%s is still busy; it ends with the process", name)
+        self.ingest.close()
+
+    def _drive(self, hosted: HostedTask, task: Task, near: Callable[[str], Sequence[int]]) -> DrivenTask:
+        """Make the part of a task that the threads use: how it takes messages, sends, and asks for room."""
+        core = TaskCore(task, hosted.origins, hosted.counters)
+        depth = [node.name for node in self.topology.nodes].index(hosted.node.name)
+        send: Callable[[Emit], None]
+        room: Callable[[], bool]
+        if hosted.node.name in self.results:
+            queue = self.results[hosted.node.name]
+            send, room = partial(queue.push, hosted.counters), lambda: queue.has_room
+        else:
+            inboxes, edges = self._targets(hosted.name)
+            channels: dict[TaskName, Channel] = {
+                name: partial(inbox.push, index) for name, (inbox, index) in inboxes.items()
+            }
+            channels |= {name: edge.push for name, edge in edges.items()}
+            send = self._outputs(hosted, channels, near).send
+            room = partial(_all_have_room, list(inboxes.values()), list(edges.values()))
+        return DrivenTask(f"{hosted.node.name}[{hosted.number}]", depth, core, hosted.inbox, send, room)
+
+    def _call_when_ready(self, name: TaskName, driven: DrivenTask) -> None:
+        """Schedule a task when a message arrives for it, and when a queue or an edge that it fills has room again."""
+        hosted = self.tasks[name]
+        notify = partial(self._threads.notify, driven)
+        hosted.inbox.on_arrival = notify
+        feeders = [self._driven.get((origin.component, origin.task)) for origin in hosted.origins]
+        hosted.inbox.on_room = partial(self._room_for, feeders)
+        if name[0] in self.results:
+            self.results[name[0]].call_when_room(notify)
+        for (producer, _), edge in self._edges.items():
+            if producer == name:
+                edge.on_room = notify
+
+    def _room_for(self, feeders: list[DrivenTask | None], index: int) -> None:
+        feeder = feeders[index]
+        if feeder is not None:  # spouts, and senders from elsewhere, wait in threads of their own
+            self._threads.notify(feeder)
+
+    def _targets(self, name: TaskName) -> tuple[dict[TaskName, tuple[Inbox, int]], dict[TaskName, OutgoingEdge]]:
+        """The inboxes here that a task sends to, each with the index of its input there, and its edges to elsewhere."""
+        inboxes: dict[TaskName, tuple[Inbox, int]] = {}
+        edges: dict[TaskName, OutgoingEdge] = {}
+        for target in self.topology.targets(name):
+            if target in self.tasks:
+                inboxes[target] = (self.tasks[target].inbox, self.topology.input_index(name, target))
+            else:
+                edges[target] = self._edges[name, target]
+        return inboxes, edges
+
+    def _outputs(
+        self, hosted: HostedTask, channels: Mapping[TaskName, Channel], near: Callable[[str], Sequence[int]]
+    ) -> Outputs:
+        return Outputs(self.topology, hosted.node.name, hosted.number, channels, near)
+
+    def _run_spout(self, hosted: HostedTask, task: SpoutTask, near: Callable[[str], Sequence[int]]) -> None:
+        inboxes, edges = self._targets(hosted.name)
+        channels: dict[TaskName, Channel] = {
+            name: partial(inbox.put, index) for name, (inbox, index) in inboxes.items()
+        }
+        channels |= {name: edge.put for name, edge in edges.items()}
+        outputs = self._outputs(hosted, channels, near)
+        try:
+            run_spout(task, outputs.send, outputs.send_all, hosted.counters)
+        except StoppedError:
+            return
+        except BaseException as error:
+            self._on_failure(TaskError(*hosted.name, user_traceback(error)))
+
+    def _task_failed(self, driven: DrivenTask, error: BaseException) -> None:
+        name = next(name for name, each in self._driven.items() if each is driven)
+        self._on_failure(TaskError(*name, user_traceback(error)))
+
+    def _put_input(self, inbox: Inbox, message: Message) -> None:
+        """Queue a message for an input; log a warning while it waits because results are unread."""
+        while not inbox.put(0, message, timeout=UNREAD_WARNING_SECONDS):
+            unread = sum(queue.nbytes for queue in self.results.values())
+            if unread:
+                log.warning("send() waits: %d bytes of results are unread; read results() in another thread", unread)
+
+
+def _all_have_room(inboxes: list[tuple[Inbox, int]], edges: list[OutgoingEdge]) -> bool:
+    return all(inbox.has_room(index) for inbox, index in inboxes) and all(edge.has_room for edge in edges)
