@@ -19,6 +19,7 @@ BENCHMARKS = {
     "engines": "benchmarks.engines",
     "pan-join": "benchmarks.pan_join",
     "pim-band": "benchmarks.pim_band",
+    "ray": "benchmarks.ray_cluster",
     "ray-hop": "benchmarks.ray_hop",
     "scale-band": "benchmarks.scale_band",
     "scale-gate": "benchmarks.scale_gate",

@@ -82,15 +82,11 @@ def line_chart(path: Path, title: str, x: Axis, y: Axis, series: Mapping[str, Po
         drawn.append(
             f'<line class="axis" x1="{place:.1f}" x2="{place:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 5}"/>'
         )
-        drawn.append(
-            f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{x.name(tick)}</text>'
-        )
+        drawn.append(f'<text x="{place:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{x.name(tick)}</text>')
     middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
     drawn.append(f'<text x="{middle}" y="{HEIGHT - 14}" text-anchor="middle">{escape(x.label)}</text>')
     centre = TOP + (HEIGHT - TOP - BOTTOM) / 2
-    drawn.append(
-        f'<text transform="translate(18 {centre}) rotate(-90)" text-anchor="middle">{escape(y.label)}</text>'
-    )
+    drawn.append(f'<text transform="translate(18 {centre}) rotate(-90)" text-anchor="middle">{escape(y.label)}</text>')
     drawn += _lines(placed, at)
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"><style>{STYLE}</style>'
     path.write_text(f'{svg}<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>\n' + "\n".join(drawn) + "\n</svg>\n")

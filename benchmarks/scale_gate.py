@@ -71,9 +71,7 @@ def _batches(sources: int, batch: int, total: int) -> Batches:
 def _merge(batches: Batches, readers: int) -> float:
     """Rows per second; checks the order and that nothing is lost."""
     gate = ScaleGate(readers)
-    timed = {
-        source: [(rows, rows.column("ts").to_numpy()) for rows in each] for source, each in batches.items()
-    }
+    timed = {source: [(rows, rows.column("ts").to_numpy()) for rows in each] for source, each in batches.items()}
     read = [0] * readers
     last = -1
     start = time.perf_counter()
