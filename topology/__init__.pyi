@@ -2,10 +2,14 @@ from .entry.input_guard import InputGuard as InputGuard
 from .flight.auth import Authority as Authority
 from .flight.auth import Grant as Grant
 from .flight.auth import Right as Right
+from .flight.certificates import Credentials as Credentials
 from .flight.channel import ChannelReceiver as ChannelReceiver
 from .flight.channel import FlightChannel as FlightChannel
 from .flight.client import FlightClient as FlightClient
+from .flight.connection import connect as connect
 from .flight.port import FlightPort as FlightPort
+from .flight.tls import Certificate as Certificate
+from .flight.tls import Tls as Tls
 from .graph.builder import Subscriptions as Subscriptions
 from .graph.builder import TopologyBuilder as TopologyBuilder
 from .graph.components import DEFAULT_STREAM as DEFAULT_STREAM
@@ -64,7 +68,7 @@ from .graph.messages import Time as Time
 from .graph.messages import Watermark as Watermark
 from .graph.messages import rows_bytes as rows_bytes
 from .graph.plan import Plan as Plan
-from .handle.handle import Endpoint as Endpoint
+from .handle.endpoint import Endpoint as Endpoint
 from .handle.handle import Handle as Handle
 from .handle.handle import log as log
 from .handle.running import MakeHandle as MakeHandle

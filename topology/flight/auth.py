@@ -2,24 +2,33 @@
 
 Tokens are random. They are made anew at every launch, kept in memory only, and never printed. A token grants a set of
 rights: a Spark executor, for instance, gets one that may write one stream and nothing else.
+
+An `Authority` keeps only the digests of its tokens. So it can be sent to every worker of a topology: each then checks
+all tokens that were issued before, and none can be read from it.
 """
 
 from __future__ import annotations
 
 import enum
+import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow.flight as flight
 
 from topology.flight.errors import to_flight
 from topology.graph.errors import AuthenticationError
+from topology.handle.endpoint import Secret
 
 MIDDLEWARE = "rights"
 _HEADER = "authorization"
 _SCHEME = "Bearer "
+
+ACTION_SECONDS = 60.0
+"""How long a client waits for the answer to an action."""
 
 
 class Right(enum.Enum):
@@ -40,20 +49,20 @@ class Grant:
 
 
 class Authority:
-    """The tokens of one launch and the rights of each."""
+    """The digests of the tokens of one launch, and the rights of each token."""
 
     def __init__(self) -> None:
         self._grants: list[tuple[bytes, frozenset[Grant]]] = []
 
-    def issue(self, *grants: Grant) -> str:
+    def issue(self, *grants: Grant) -> Secret:
         """Make a new token with these rights."""
-        token = secrets.token_urlsafe(32)
-        self._grants.append((token.encode(), frozenset(grants)))
+        token = Secret(secrets.token_urlsafe(32))
+        self._grants.append((_digest(token), frozenset(grants)))
         return token
 
     def rights_of(self, token: str) -> frozenset[Grant]:
         """Return the rights of a token, none if it is unknown. Takes as long for a good token as for a bad one."""
-        presented = token.encode("utf-8", "surrogatepass")
+        presented = _digest(token)
         rights: frozenset[Grant] = frozenset()
         for known, grants in self._grants:
             if hmac.compare_digest(known, presented):
@@ -92,6 +101,24 @@ class TokenCheck(flight.ServerMiddlewareFactory):
         return Caller(rights)
 
 
-def call_options(token: str, **settings: object) -> flight.FlightCallOptions:
-    """Return the options of a Flight call that present `token`."""
-    return flight.FlightCallOptions(headers=[(_HEADER.encode(), f"{_SCHEME}{token}".encode())], **settings)
+class CallOptions(flight.FlightCallOptions):
+    """The options of a Flight call; pyarrow's own repr would print the token."""
+
+    def __repr__(self) -> str:
+        return "CallOptions(token=...)"
+
+    __str__ = __repr__
+
+
+def call_options(token: str, **settings: Any) -> CallOptions:
+    """Return the options of a Flight call that present `token`. A stream has no deadline."""
+    return CallOptions(headers=[(_HEADER.encode(), f"{_SCHEME}{token}".encode())], **settings)
+
+
+def action_options(token: str, timeout: float = ACTION_SECONDS) -> CallOptions:
+    """Return the options of a call that gets one answer, and fails unless it comes in `timeout` seconds."""
+    return call_options(token, timeout=timeout)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from topology.flight.auth import Caller, Right, call_options
+from topology.flight.connection import connect
 from topology.flight.errors import raised_by
 from topology.flight.port import FlightPort, Path, descriptor
 from topology.flight.wire import MessageReader, MessageWriter, Turnstile
 from topology.graph.components import Origin
 from topology.graph.errors import InputError
 from topology.graph.messages import Message
+from topology.handle.endpoint import Endpoint
 from topology.tasks.inbox import Inbox
 
 _OPERATION = "channel"
@@ -29,7 +31,7 @@ class FlightChannel:
 
     def __init__(self, location: str, token: str, index: int, incarnation: int, consumer: str) -> None:
         self._consumer = consumer
-        self._client = flight.FlightClient(location)
+        self._client = connect(Endpoint(location, token))
         with raised_by(consumer):
             path = descriptor(_OPERATION, str(index), str(incarnation))
             self._writer, self._reader = self._client.do_exchange(path, call_options(token))

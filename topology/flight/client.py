@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from topology.flight.auth import call_options
+from topology.flight.connection import connect
 from topology.flight.errors import raised_by
 from topology.flight.port import action, descriptor, ticket
 from topology.flight.wire import extracted
 from topology.graph.errors import ConnectionLostError, InputError
-from topology.handle.handle import Endpoint
+from topology.handle.endpoint import Endpoint
 
 SEND_BYTES = 16 * 1024 * 1024
 """Larger batches are split before they are sent."""
@@ -35,7 +36,7 @@ class FlightClient:
         self._aligned = call_options(
             endpoint.token, read_options=pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
         )
-        self._client = flight.FlightClient(endpoint.location)
+        self._client = connect(endpoint)
         self._feeds: dict[str, _Put] = {}
         self._lock = threading.Lock()
 

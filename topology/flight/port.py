@@ -1,4 +1,6 @@
-"""The Flight server of a process: a loopback port that checks tokens and returns typed errors.
+"""The Flight server of a process: a port that checks tokens and returns typed errors.
+
+Without a certificate it listens on loopback only; nothing is reachable from other machines without TLS.
 
 The port's owners register its operations: a `TopologyServer` takes rows and gives results, a task receives channels.
 A call names its operation and the operation's subject, so any Arrow client can make one: as the path of a descriptor
@@ -10,7 +12,9 @@ from __future__ import annotations
 
 import atexit
 import gc
+import ipaddress
 import json
+import socket
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +25,9 @@ import pyarrow.flight as flight
 
 from topology.flight.auth import MIDDLEWARE, Authority, Caller, TokenCheck
 from topology.flight.errors import sent_to_client
-from topology.graph.errors import InputError, StoppedError
+from topology.flight.tls import Certificate
+from topology.graph.errors import InputError, StoppedError, TopologyError
+from topology.handle.endpoint import ENCRYPTED, PLAIN, Endpoint, location_of
 
 LOOPBACK = "127.0.0.1"
 CLOSE_SECONDS = 2.0
@@ -37,14 +43,23 @@ Act = Callable[[Caller, Path, bytes], bytes]
 class FlightPort(flight.FlightServerBase):
     """A Flight server on a free port; its owners register operations by name."""
 
-    def __init__(self, authority: Authority, host: str = LOOPBACK) -> None:
+    def __init__(self, authority: Authority, host: str = LOOPBACK, certificate: Certificate | None = None) -> None:
+        _check_host(host, certificate)
         self.puts: dict[str, TakeRows] = {}
         self.exchanges: dict[str, TakeRows] = {}
         self.gets: dict[str, GiveRows] = {}
         self.actions: dict[str, Act] = {}
         self.closed = False
-        super().__init__(f"grpc://{host}:0", middleware={MIDDLEWARE: TokenCheck(authority)})
-        self.location = f"grpc://{host}:{self.port}"
+        scheme = PLAIN if certificate is None else ENCRYPTED
+        shown = None if certificate is None else [(str(certificate.chain_pem), str(certificate.key_pem))]
+        try:
+            super().__init__(
+                location_of(scheme, host, 0), tls_certificates=shown, middleware={MIDDLEWARE: TokenCheck(authority)}
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise TopologyError(f"cannot listen on {host}: {error}") from None
+        self.location = location_of(scheme, host, self.port)
+        self._root = None if certificate is None else certificate.root
         # At the interpreter's exit pyarrow shuts servers down and waits for their clients without limit: an idle
         # client in another process would keep this one from ending. Our `close` waits only a moment. It does wait,
         # because a handler that runs Python code while the interpreter goes away would abort the process.
@@ -52,6 +67,10 @@ class FlightPort(flight.FlightServerBase):
             if isinstance(held, weakref.finalize):
                 held.atexit = False
         atexit.register(self.close)
+
+    def endpoint(self, token: str) -> Endpoint:
+        """Return where clients reach this port, with a token that the port knows."""
+        return Endpoint(self.location, token, self._root)
 
     def close(self) -> None:
         """Stop listening. Running calls end at their next message, those of idle clients with the process."""
@@ -92,6 +111,27 @@ class FlightPort(flight.FlightServerBase):
         with sent_to_client():
             names, _, content = action.body.to_pybytes().partition(b"\n")
             yield _known(self.actions, action.type)(_caller(context), tuple(_list(names)), content)
+
+
+def _check_host(host: str, certificate: Certificate | None) -> None:
+    """Refuse a host that this machine does not have, or that other machines could reach without TLS."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = [ipaddress.ip_address(address[0]) for *_, address in found]
+        if any(address.is_unspecified for address in addresses):
+            raise TopologyError(f"cannot listen on {host}: name the address of this machine that clients connect to")
+        if certificate is None and not all(address.is_loopback for address in addresses):
+            raise TopologyError(
+                f"cannot listen on {host} without a certificate: other machines reach this address, and rows and "
+                f"tokens would travel unencrypted; use {LOOPBACK}, or give the port a certificate for {host}"
+            )
+        for family, kind, protocol, _, address in found:
+            with socket.socket(family, kind, protocol) as attempt:
+                attempt.bind(address)
+    except OSError as error:
+        raise TopologyError(
+            f"cannot listen on {host}: {error.strerror}; use an address of this machine ({socket.gethostname()})"
+        ) from None
 
 
 def ticket(*parts: str) -> flight.Ticket:

@@ -26,7 +26,7 @@ from topology.flight.port import FlightPort, Path
 from topology.flight.wire import aligned, embedded
 from topology.graph.errors import InputError, StoppedError, TopologyError
 from topology.graph.graph import Topology
-from topology.handle.handle import Endpoint
+from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
@@ -69,7 +69,7 @@ class TopologyServer:
             key = (stream, control)
             if key not in self._tokens:
                 self._tokens[key] = self._authority.issue(*grants(self._topology, stream, control))
-            return Endpoint(self._port.location, self._tokens[key])
+            return self._port.endpoint(self._tokens[key])
 
     def close(self) -> None:
         """Stop listening."""

@@ -7,30 +7,19 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
 
 import pyarrow as pa
 
 from topology.graph.graph import Topology
+from topology.handle.endpoint import Endpoint
 from topology.handle.status import Status
 from topology.tasks.metrics import Metrics
 
 log = logging.getLogger("interlace")
 
 Rows: TypeAlias = "pa.RecordBatch | pa.Table"
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where other processes reach one stream over Arrow Flight, and the token that lets them in."""
-
-    location: str
-    token: str
-
-    def __repr__(self) -> str:
-        return f"Endpoint({self.location!r}, token=...)"
 
 
 class Handle(ABC):

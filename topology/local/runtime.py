@@ -13,7 +13,7 @@ import pyarrow as pa
 from topology.flight.server import TopologyServer
 from topology.graph.errors import StoppedError, TaskError, TopologyError
 from topology.graph.graph import Topology
-from topology.handle.handle import Endpoint
+from topology.handle.endpoint import Endpoint
 from topology.handle.running import MakeHandle, RunningTopology, Runtime
 from topology.handle.status import State, Status, WorkerStatus
 from topology.process.task_group import GroupSettings, TaskGroup

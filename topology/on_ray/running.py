@@ -21,7 +21,8 @@ from topology.flight.port import LOOPBACK
 from topology.flight.server import grants
 from topology.graph.errors import StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
-from topology.handle.handle import Endpoint, log
+from topology.handle.endpoint import Endpoint
+from topology.handle.handle import log
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.running import RunningTopology
 from topology.handle.status import State, Status, WorkerStatus

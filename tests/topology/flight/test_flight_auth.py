@@ -50,6 +50,15 @@ def test_a_call_without_one_good_token_is_refused(headers: dict[str, list[str]])
         TokenCheck(authority).start_call(None, headers)
 
 
+def test_an_authority_sent_to_a_worker_knows_the_tokens_but_does_not_hold_them() -> None:
+    authority = Authority()
+    token = authority.issue(Grant(Right.WRITE, "left"))
+    sent = pickle.dumps(authority)
+    assert token.encode() not in sent
+    assert token not in repr(vars(authority))
+    assert pickle.loads(sent).rights_of(token) == {Grant(Right.WRITE, "left")}
+
+
 def test_tokens_are_not_printed(caplog: pytest.LogCaptureFixture) -> None:
     authority = Authority()
     token = authority.issue(Grant(Right.WRITE, "left"))

@@ -43,7 +43,7 @@ from topology.flight.port import action, descriptor, ticket
 from topology.graph.components import Bolt, Origin, PassOn, Task, TaskContext
 from topology.graph.errors import ConnectionLostError, InterlaceError
 from topology.graph.messages import Batch
-from topology.handle.handle import Endpoint
+from topology.handle.endpoint import Endpoint
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = pa.schema([("t", pa.int64()), ("name", pa.string())])
