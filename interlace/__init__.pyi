@@ -68,6 +68,7 @@ from topology import Metrics as Metrics
 from topology import Origin as Origin
 from topology import OutOfOrderError as OutOfOrderError
 from topology import PartialKey as PartialKey
+from topology import Placement as Placement
 from topology import Plan as Plan
 from topology import Punctuation as Punctuation
 from topology import RayRuntime as RayRuntime
@@ -93,6 +94,7 @@ from topology import UnknownInputError as UnknownInputError
 from topology import UnknownStreamError as UnknownStreamError
 from topology import UnpicklableError as UnpicklableError
 from topology import Watermark as Watermark
+from topology import Workers as Workers
 
 __all__: list[str]
 __version__: str

@@ -10,6 +10,7 @@ from .flight.connection import connect as connect
 from .flight.port import FlightPort as FlightPort
 from .flight.tls import Certificate as Certificate
 from .flight.tls import Tls as Tls
+from .graph.builder import Added as Added
 from .graph.builder import Subscriptions as Subscriptions
 from .graph.builder import TopologyBuilder as TopologyBuilder
 from .graph.components import DEFAULT_STREAM as DEFAULT_STREAM
@@ -68,6 +69,7 @@ from .graph.messages import Time as Time
 from .graph.messages import Watermark as Watermark
 from .graph.messages import rows_bytes as rows_bytes
 from .graph.plan import Plan as Plan
+from .graph.resources import Resources as Resources
 from .handle.endpoint import Endpoint as Endpoint
 from .handle.handle import Handle as Handle
 from .handle.handle import log as log
@@ -79,6 +81,12 @@ from .handle.status import Status as Status
 from .handle.status import WorkerStatus as WorkerStatus
 from .local.runtime import LocalRuntime as LocalRuntime
 from .on_ray.runtime import RayRuntime as RayRuntime
+from .placement.cluster_node import ClusterNode as ClusterNode
+from .placement.fit import missing as missing
+from .placement.place import place as place
+from .placement.placement import Placement as Placement
+from .placement.placement import WorkerPlan as WorkerPlan
+from .placement.wishes import Workers as Workers
 from .tasks.inbox import Inbox as Inbox
 from .tasks.metrics import Metrics as Metrics
 from .tasks.metrics import TaskCounters as TaskCounters

@@ -75,6 +75,7 @@ class Gate(Bolt):
     event_time: tuple[tuple[str, str | None], ...]
     step_rows: int = DEFAULT_STEP_ROWS
     out_of_order: tuple[tuple[str, Duration], ...] = ()
+    beside = "inputs"
 
     def __post_init__(self) -> None:
         if LATE_STREAM in dict(self.event_time):

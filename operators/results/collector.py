@@ -53,6 +53,7 @@ class Collector(Bolt):
     checks: tuple[PairCheck, ...] = ()
     answering: tuple[tuple[str, ...], ...] = ()
     router: str = "router"
+    beside = "sinks"
 
     @property
     def note(self) -> str:

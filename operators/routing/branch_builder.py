@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Self
+
 from topology import DEFAULT_STREAM, Bolt, Grouping, Subscriptions, TopologyBuilder
 
 
@@ -21,6 +24,12 @@ class _BranchSubscriptions(Subscriptions):
     def __init__(self, within: Subscriptions, suffix: str) -> None:
         self._within = within
         self._suffix = suffix
+
+    def resources(
+        self, *, cpus: float | None = None, memory: int | None = None, labels: Mapping[str, str] | None = None
+    ) -> Self:
+        self._within.resources(cpus=cpus, memory=memory, labels=labels)
+        return self
 
     def grouping(self, producer: str, grouping: Grouping, stream: str = DEFAULT_STREAM) -> Subscriptions:
         self._within.grouping(producer + self._suffix, grouping, stream)

@@ -68,6 +68,7 @@ class Router(Bolt):
     chosen: str = ""
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     counts: bool = False
+    beside = "inputs"
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:

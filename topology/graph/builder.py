@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Self
 
 import pyarrow as pa
 
@@ -31,18 +33,38 @@ from topology.graph.groupings import (
     Shuffle,
 )
 from topology.graph.hashing import can_hash
+from topology.graph.resources import checked_resources
 
 
-class Subscriptions:
+class Added:
+    """A component that has just been added; `input` and `spout` return it, to say what its tasks need."""
+
+    def __init__(self, name: str, nodes: dict[str, Node]) -> None:
+        self._name = name
+        self._nodes = nodes
+
+    def resources(
+        self, *, cpus: float | None = None, memory: int | None = None, labels: Mapping[str, str] | None = None
+    ) -> Self:
+        """Say what each task needs on a cluster: processors, bytes of memory, labels of its node (see `Resources`).
+
+        A later call replaces an earlier one.
+        """
+        wishes = checked_resources(self._name, cpus, memory, labels)
+        self._nodes[self._name] = replace(self._nodes[self._name], resources=wishes)
+        return self
+
+
+class Subscriptions(Added):
     """The subscriptions of one component; `bolt` and `sink` return it, and each call adds one edge."""
 
-    def __init__(self, consumer: str, edges: list[Edge]) -> None:
-        self._consumer = consumer
+    def __init__(self, consumer: str, nodes: dict[str, Node], edges: list[Edge]) -> None:
+        super().__init__(consumer, nodes)
         self._edges = edges
 
     def grouping(self, producer: str, grouping: Grouping, stream: str = DEFAULT_STREAM) -> Subscriptions:
         """Subscribe to a stream of `producer` with any grouping."""
-        self._edges.append(Edge(producer, stream, self._consumer, grouping))
+        self._edges.append(Edge(producer, stream, self._name, grouping))
         return self
 
     def shuffle_grouping(self, producer: str, stream: str = DEFAULT_STREAM) -> Subscriptions:
@@ -91,23 +113,25 @@ class TopologyBuilder:
         self._nodes: dict[str, Node] = {}
         self._edges: list[Edge] = []
 
-    def input(self, name: str, component: Input | None = None) -> None:
+    def input(self, name: str, component: Input | None = None) -> Added:
         """Add a stream that takes rows from outside."""
         self._add(name, component or Input(), 1, Input)
+        return Added(name, self._nodes)
 
-    def spout(self, name: str, spout: Spout, parallelism: int = 1) -> None:
+    def spout(self, name: str, spout: Spout, parallelism: int = 1) -> Added:
         """Add a component that produces its own rows."""
         self._add(name, spout, parallelism, Spout)
+        return Added(name, self._nodes)
 
     def bolt(self, name: str, bolt: Bolt, parallelism: int = 1) -> Subscriptions:
         """Add a component that other components feed; subscribe it to them on the returned object."""
         self._add(name, bolt, parallelism, Bolt)
-        return Subscriptions(name, self._edges)
+        return Subscriptions(name, self._nodes, self._edges)
 
     def sink(self, name: str = "results", *, aside: bool = False) -> Subscriptions:
         """Add a sink, which the handle's `results()` reads; with `aside`, reading it is optional (see `Sink`)."""
         self._add(name, Sink(aside), 1, Sink)
-        return Subscriptions(name, self._edges)
+        return Subscriptions(name, self._nodes, self._edges)
 
     def build(self) -> Topology:
         """Check everything and return the frozen topology; raise a `TopologyError` that names the component."""

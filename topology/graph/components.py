@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
@@ -107,6 +108,10 @@ class Component(ABC):
 
     kind: str = "bolt"
 
+    beside: ClassVar[Literal["inputs", "sinks"] | None] = None
+    """Where its tasks run in the default placement: in the process of the inputs, in that of the sinks, or (None) each
+    in a process of its own. Set it on components that cost little and exchange many messages with their neighbours."""
+
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         """The streams it emits, each with its schema, or None where the schema depends on the data."""
@@ -169,6 +174,7 @@ class Input(Component):
     disordered: bool = False
     idle_after: float | None = None
     kind: str = field(default="input", init=False, repr=False)
+    beside = "inputs"
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -195,6 +201,7 @@ class Sink(Component):
 
     aside: bool = False
     kind: str = field(default="sink", init=False, repr=False)
+    beside = "sinks"
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from topology.graph.components import Component, Input, Origin, Sink
 from topology.graph.errors import UnknownInputError
 from topology.graph.groupings import Grouping
 from topology.graph.plan import Plan
+from topology.graph.resources import Resources
 
 TaskName = tuple[str, int]
 """A task: its component and its number among that component's tasks."""
@@ -26,11 +27,12 @@ class Edge:
 
 @dataclass(frozen=True)
 class Node:
-    """A component with its name and its number of tasks."""
+    """A component with its name, its number of tasks, and what each task asks of its node."""
 
     name: str
     component: Component
     parallelism: int
+    resources: Resources = field(default_factory=Resources)
 
 
 @dataclass(frozen=True)

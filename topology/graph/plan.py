@@ -38,7 +38,8 @@ class Plan:
         for node in self.nodes:
             note = f"  ({node.component.note})" if node.component.note else ""
             tasks = f" x{node.parallelism}" if node.parallelism > 1 else ""
-            lines.append(f"  {node.name}{tasks} [{type(node.component).__name__}]{note}")
+            wishes = f"  each needs {node.resources}" if str(node.resources) else ""
+            lines.append(f"  {node.name}{tasks} [{type(node.component).__name__}]{note}{wishes}")
             for edge in self.edges:
                 if edge.consumer == node.name:
                     lines.append(f"    <- {edge.producer}.{edge.stream} by {_grouping(edge)}")

@@ -20,6 +20,7 @@ from topology import (
     Input,
     MapBatches,
     Origin,
+    Resources,
     Sink,
     Spout,
     SpoutTask,
@@ -217,6 +218,14 @@ def unpicklable_custom_grouping() -> None:
     builder.build()
 
 
+def wishes(**asked: Any) -> Callable[[], None]:
+    def mistake() -> None:
+        words().bolt("heavy", MapBatches(same)).resources(**asked)
+
+    mistake.__name__ = f"resources_{asked}"
+    return mistake
+
+
 MISTAKES: list[tuple[Callable[[], None], type[TopologyError], list[str]]] = [
     (no_components, TopologyError, ["'t'", "add an input or a spout"]),
     (duplicate_name, DuplicateComponentError, ["'words'", "rename one"]),
@@ -243,6 +252,19 @@ MISTAKES: list[tuple[Callable[[], None], type[TopologyError], list[str]]] = [
     (unpicklable_state, UnpicklableError, ["'locked'", "lock", "in build()"]),
     (unpicklable_check_of_an_input, UnpicklableError, ["'checked'", "module level"]),
     (unpicklable_custom_grouping, UnpicklableError, ["'bolt'", "Custom grouping on 'words'", "module level"]),
+    (wishes(cpus=-1), TopologyError, ["'heavy'", "cpus", "0.01 or more, not -1"]),
+    (wishes(cpus=0), TopologyError, ["'heavy'", "cpus", "not 0"]),
+    (wishes(cpus=float("nan")), TopologyError, ["'heavy'", "cpus", "not nan"]),
+    (wishes(cpus=float("inf")), TopologyError, ["'heavy'", "cpus", "not inf"]),
+    (wishes(cpus="2"), TopologyError, ["'heavy'", "cpus", "not '2'"]),
+    (wishes(cpus=True), TopologyError, ["'heavy'", "cpus", "not True"]),
+    (wishes(memory=-5), TopologyError, ["'heavy'", "memory", "whole number of bytes", "not -5"]),
+    (wishes(memory=1.5), TopologyError, ["'heavy'", "memory", "not 1.5"]),
+    (wishes(memory="1 GB"), TopologyError, ["'heavy'", "memory", "not '1 GB'"]),
+    (wishes(labels="zone=a"), TopologyError, ["'heavy'", "labels must be a mapping", "'zone=a'"]),
+    (wishes(labels={"zone": 3}), TopologyError, ["'heavy'", "'zone'", "3", "'in(a, b)'"]),
+    (wishes(labels={"zone": "in()"}), TopologyError, ["'heavy'", "'zone'", "'in()'"]),
+    (wishes(labels={"no zone!": "a"}), TopologyError, ["'heavy'", "'no zone!'", "name of a node label"]),
 ]
 
 
@@ -263,6 +285,31 @@ def test_a_failed_call_adds_nothing() -> None:
         builder.bolt("bolt", MapBatches(same), parallelism=0)
     fed(builder)
     assert [node.name for node in builder.build().nodes] == ["words", "bolt"]
+
+
+def test_every_kind_of_component_says_what_its_tasks_need() -> None:
+    builder = TopologyBuilder("t")
+    builder.input("words").resources(labels={"zone": "a"})
+    builder.spout("numbers", Numbers(), parallelism=2).resources(memory=1024)
+    builder.bolt("bolt", MapBatches(same)).shuffle_grouping("words").resources(cpus=2).shuffle_grouping("numbers")
+    builder.sink().resources(cpus=0.5).global_grouping("bolt")
+    topology = builder.build()
+    assert {node.name: node.resources for node in topology.nodes} == {
+        "words": Resources(labels={"zone": "a"}),
+        "numbers": Resources(memory=1024),
+        "bolt": Resources(cpus=2),
+        "results": Resources(cpus=0.5),
+    }
+    assert topology.producers("bolt") == ("words", "numbers")
+    assert "numbers x2 [Numbers]  each needs 1 KiB of memory\n" in str(topology.plan())
+
+
+def test_refused_wishes_change_nothing() -> None:
+    builder = words()
+    bolt = builder.bolt("bolt", MapBatches(same)).shuffle_grouping("words").resources(cpus=2)
+    with pytest.raises(TopologyError):
+        bolt.resources(cpus=3, memory=-1)
+    assert builder.build().node("bolt").resources == Resources(cpus=2)
 
 
 def test_a_topology_is_frozen_and_later_additions_do_not_reach_it() -> None:
