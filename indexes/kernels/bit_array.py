@@ -20,11 +20,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from indexes.kernels.compiled import kernel
+from indexes.kernels.compiled import instruction, kernel
 
 SLACK = 64
 ONE = np.uint64(1)
@@ -35,9 +32,11 @@ LAST = np.uint64(63)
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@intrinsic
+@instruction
 def trailing_zeros(typing_context: Any, word: Any) -> Any:
     """Index of the lowest set bit of a word, 64 for zero: one machine instruction."""
+    from numba import types
+    from numba.core import cgutils
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], cgutils.false_bit)
@@ -45,9 +44,10 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@intrinsic
+@instruction
 def count_bits(typing_context: Any, word: Any) -> Any:
     """Number of set bits of a word: one machine instruction."""
+    from numba import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])

@@ -6,13 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from indexes.kernels.columns import frozen
-from indexes.kernels.compiled import kernel
+from indexes.kernels.compiled import instruction, kernel
 
 
 def leading_words(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -43,9 +39,12 @@ def _leading_words(data: np.ndarray, offsets: np.ndarray, words: np.ndarray) -> 
         words[row] = np.int64(number ^ (np.uint64(1) << np.uint64(63)))
 
 
-@intrinsic
+@instruction
 def load_word(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
     """The bytes array[index : index + 8], which must exist, as a number with the first byte highest."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+    from numba.core import cgutils
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]

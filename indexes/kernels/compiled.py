@@ -1,44 +1,99 @@
-"""Compile kernels: without the GIL, cached on disk until a source file they depend on changes."""
+"""Kernels: functions that Numba compiles, without the GIL, and the machine instructions that they use.
+
+Numba takes a third of a second and 60 MB to import. So both decorators only note the function: Numba is imported, and
+the kernel compiled or loaded from disk, with the first call from Python. A process whose tasks call no kernel never
+imports it.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import update_wrapper
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
-
-from indexes.kernels.cache_lock import locked
 
 _CONSTANTS = (bool, int, float, str, bytes, np.generic)
+_making = threading.RLock()
+"""Held while a kernel or an instruction is made known to Numba, which happens once."""
+
+
+class Kernel:
+    """A function that is compiled for the types of its first call; other kernels may call it, too.
+
+    Numba asks an unknown object in compiled code for `_numba_type_`, and so finds the kernels that a kernel calls.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._dispatcher: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._dispatcher or self.dispatcher)(*arguments)
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's form of the kernel. Cost: O(1) after the first time."""
+        with _making:
+            if self._dispatcher is None:
+                from indexes.kernels.machine_code import cached_dispatcher
+
+                self._dispatcher = cached_dispatcher(self.py_func, source_stamp(self.py_func))
+            return self._dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        from numba import typeof
+
+        return typeof(self.dispatcher)
+
+
+class Instruction:
+    """A function that kernels call and Python cannot: it generates LLVM code, as one of Numba's intrinsics."""
+
+    def __init__(self, generator: Callable[..., Any]) -> None:
+        self.__name__, self.__doc__ = generator.__name__, generator.__doc__
+        self.py_func = generator
+        self._type: Any = None
+
+    @property
+    def _numba_type_(self) -> Any:
+        with _making:
+            if self._type is None:
+                from numba.core import types
+                from numba.core.typing.templates import make_intrinsic_template
+
+                template = make_intrinsic_template(self, self.py_func, self.py_func.__name__)
+                self._type = types.Function(template)
+            return self._type
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile `function` on first use; later processes load the cached machine code.
+    """Compile `function` with its first call; later processes on this machine load the machine code from disk."""
+    return Kernel(function)
 
-    Numba reuses machine code while the function's own file is unchanged. But a kernel also contains the kernels it
-    calls and the constants it reads, which may live in other files: after a fix in the bit array, its callers would
-    still run the old code. So `source_stamp` becomes part of the cache entry's key. Numba has no public hook for
-    this; a test watches the private one used here.
-    """
-    dispatcher = njit(nogil=True, cache=True)(function)
-    entry = dispatcher._cache._cache_file
-    entry._source_stamp = (entry._source_stamp, source_stamp(function))
-    entry.save, entry.load = locked(entry._cache_path, entry.save), locked(entry._cache_path, entry.load)
-    return dispatcher
+
+def instruction(generator: Callable[..., Any]) -> Any:
+    """Use `generator`, written as for Numba's `intrinsic`, in kernels. It imports what it needs of Numba itself."""
+    return Instruction(generator)
 
 
 _stamps: dict[str, str] = {}
-"""The stamp of each file that has defined a kernel."""
+"""The stamp of each file whose kernels have been used."""
 
 
 def source_stamp(function: Callable[..., Any]) -> str:
     """A digest of the function's file, of the constants it imports, and of the files of the kernels it imports.
 
-    Imports stand at the top of a file, so they exist when its first kernel is decorated. Cost: O(bytes of those
-    files), once per file and process.
+    Machine code contains the kernels that a kernel calls and the constants that it reads, which may live in other
+    files: after a fix in the bit array, its callers must be compiled anew. No path and no time is part of the digest,
+    so all copies of the same sources share their machine code.
+
+    Cost: O(bytes of those files), once per file and process.
     """
     filename = function.__code__.co_filename
     if filename not in _stamps:
@@ -50,10 +105,10 @@ def source_stamp(function: Callable[..., Any]) -> str:
 
 
 def _imported(filename: str, names: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name and stamp of every constant and of every kernel or intrinsic of another file among `names`."""
+    """Name and stamp of every constant and of every kernel or instruction of another file among `names`."""
     for name, value in list(names.items()):
-        source = getattr(value, "py_func", None) or getattr(value, "_defn", None)
-        if source is not None and source.__code__.co_filename != filename:
-            yield name, source_stamp(source)
+        if isinstance(value, Kernel | Instruction):
+            if value.py_func.__code__.co_filename != filename:
+                yield name, source_stamp(value.py_func)
         elif isinstance(value, _CONSTANTS) and not name.startswith("__"):
             yield name, repr(value)

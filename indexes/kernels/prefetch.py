@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from indexes.kernels.compiled import instruction
 
 LINE = 8
 """64-bit integers per cache line."""
 
 
-@intrinsic
+@instruction
 def prefetch(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
     """Start loading array[index] into the cache. The index may be out of range: nothing is read."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+    from numba.core import cgutils
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]

@@ -15,11 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, types
-from numba.extending import intrinsic
 
 from indexes.kernels.bit_array import level_starts
-from indexes.kernels.compiled import kernel
+from indexes.kernels.compiled import instruction, kernel
 from indexes.permutations.row_filter import keep_between, sort_rows
 from indexes.permutations.sorted_run import GROUP, search_group
 
@@ -34,14 +32,22 @@ PARTNER_KEYS, PARTNERS, PARTNER_ORDER, RANKS, ROWS, FIRST, WINDOWED = range(6, 1
 DONE, MORE_ROOM, TOO_LONG = range(3)
 
 
-@intrinsic
-def pointer_like(typing_context: Any, address: Any, array: Any) -> Any:
-    """Cast an address to a pointer to elements of the array's type."""
+@instruction
+def array_at(typing_context: Any, address: Any, size: Any, like: Any) -> Any:
+    """The array of so many elements at an address, of the type of the array `like`."""
+    from numba import types
+    from numba.np.arrayobj import populate_array
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+        kind = signature.return_type
+        element = context.get_data_type(kind.dtype)
+        width = context.get_constant(types.intp, context.get_abi_sizeof(element))
+        array = context.make_array(kind)(context, builder)
+        data = builder.inttoptr(arguments[0], element.as_pointer())
+        populate_array(array, data=data, shape=[arguments[1]], strides=[width], itemsize=width, meminfo=None)
+        return array._getvalue()
 
-    return types.CPointer(array.dtype)(address, array), generate
+    return types.Array(like.dtype, 1, "C")(types.intp, types.intp, like), generate
 
 
 @kernel
@@ -74,14 +80,14 @@ def short_search(
     for block in range(state[0], table.shape[0]):
         fields = table[block]
         size, partners, start = fields[SIZE], fields[PARTNERS], fields[FIRST]
-        keys = carray(pointer_like(fields[KEYS], low), size)
-        partner_keys = carray(pointer_like(fields[PARTNER_KEYS], partner_low), partners)
-        lowest_until = carray(pointer_like(fields[LOWEST_UNTIL], scratch), size)
-        highest_until = carray(pointer_like(fields[HIGHEST_UNTIL], scratch), size)
-        lowest_from = carray(pointer_like(fields[LOWEST_FROM], scratch), size)
-        highest_from = carray(pointer_like(fields[HIGHEST_FROM], scratch), size)
-        partner_order = carray(pointer_like(fields[PARTNER_ORDER], scratch), partners)
-        ranks = carray(pointer_like(fields[RANKS], scratch), partners)
+        keys = array_at(fields[KEYS], size, low)
+        partner_keys = array_at(fields[PARTNER_KEYS], partners, partner_low)
+        lowest_until = array_at(fields[LOWEST_UNTIL], size, scratch)
+        highest_until = array_at(fields[HIGHEST_UNTIL], size, scratch)
+        lowest_from = array_at(fields[LOWEST_FROM], size, scratch)
+        highest_from = array_at(fields[HIGHEST_FROM], size, scratch)
+        partner_order = array_at(fields[PARTNER_ORDER], partners, scratch)
+        ranks = array_at(fields[RANKS], partners, scratch)
         until, since, windowed = fields[LOWEST_UNTIL] != 0, fields[LOWEST_FROM] != 0, fields[WINDOWED] != 0
         level1, level2 = level_starts(fields[ROWS])
         # Intervals that are open below are followed upwards from the first partner, those open above downwards from the

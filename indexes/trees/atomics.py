@@ -11,31 +11,30 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from indexes.kernels.compiled import kernel
+from indexes.kernels.compiled import instruction, kernel
 
 SPINS = 64
 """Reads of a taken lock before the thread yields its core: the lock's holder may be waiting for one."""
 
-_sched_yield = types.ExternalFunction("sched_yield", types.int32())
-
 
 def _element(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    from numba.core import cgutils
+
     kind = signature.args[0]
     array = context.make_array(kind)(context, builder, args[0])
     return cgutils.get_item_pointer(context, builder, kind, array, [args[1]], wraparound=False)
 
 
 def _signature(array: Any, *values: Any) -> Any:
+    from numba import types
+
     if not (isinstance(array, types.Array) and array.ndim == 1 and array.dtype == types.int64):
         raise TypeError(f"atomics work on int64 arrays of one axis, not {array}")
     return types.int64(array, types.intp, *(types.int64 for _ in values))
 
 
-@intrinsic
+@instruction
 def exchange(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
     """Put `value` at array[index] and return the old value; no later access moves before it."""
 
@@ -45,7 +44,7 @@ def exchange(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Call
     return _signature(array, value), generate
 
 
-@intrinsic
+@instruction
 def fetch_add(typing: Any, array: Any, index: Any, amount: Any) -> tuple[Any, Callable[..., Any]]:
     """Add to array[index] and return the old value."""
 
@@ -55,7 +54,7 @@ def fetch_add(typing: Any, array: Any, index: Any, amount: Any) -> tuple[Any, Ca
     return _signature(array, amount), generate
 
 
-@intrinsic
+@instruction
 def load(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of array[index]; no later read moves before it."""
 
@@ -65,7 +64,7 @@ def load(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:
     return _signature(array), generate
 
 
-@intrinsic
+@instruction
 def store(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Callable[..., Any]]:
     """Put `value` at array[index]; no earlier access moves after it. Returns the value."""
 
@@ -74,6 +73,20 @@ def store(typing: Any, array: Any, index: Any, value: Any) -> tuple[Any, Callabl
         return args[2]
 
     return _signature(array, value), generate
+
+
+@instruction
+def yield_core(typing: Any) -> tuple[Any, Callable[..., Any]]:
+    """Let another thread run on this core."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+    from numba.core import cgutils
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        prototype = ir.FunctionType(ir.IntType(32), [])
+        return builder.call(cgutils.get_or_insert_function(builder.module, prototype, "sched_yield"), [])
+
+    return types.int32(), generate
 
 
 @kernel
@@ -85,7 +98,7 @@ def acquire(locks: np.ndarray, index: int) -> None:
             looks += 1
             if looks >= SPINS:
                 looks = 0
-                _sched_yield()
+                yield_core()
 
 
 @kernel

@@ -1,15 +1,17 @@
+"""Kernels are compiled with their first call, and found on disk by every later process that runs the same sources."""
+
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 
 from indexes.kernels.compiled import kernel
 
+REPOSITORY = Path(__file__).parents[3]
 INNER = """
 from indexes.kernels.compiled import kernel
 
@@ -25,49 +27,76 @@ from indexes.kernels.compiled import kernel
 def outer() -> int:
     return inner()
 
-print(outer(), sum(outer.stats.cache_hits.values()))
+print(outer(), sum(outer.dispatcher.stats.cache_hits.values()))
 """
 
 
-def test_a_kernel_is_compiled_anew_when_one_that_it_calls_changes(tmp_path: Path) -> None:
-    repository = Path(__file__).parents[3]
+def run(folder: Path, program: list[str], cache: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["INTERLACE_KERNEL_CACHE"] = str(cache)
+    return subprocess.check_output([sys.executable, *program], cwd=folder, env=environment, text=True).strip()
 
-    def run() -> str:
-        environment = {**os.environ, "PYTHONPATH": f"{repository}", "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
-        command = [sys.executable, "-m", "parts.outer"]
-        return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True).strip()
 
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    (parts / "outer.py").write_text(OUTER)
-    (parts / "inner.py").write_text(INNER.format(answer=1))
-    assert run() == "1 0"
-    assert run() == "1 1"
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    """A package of two kernels, one of which calls the other."""
+    package = tmp_path / "parts"
+    package.mkdir()
+    (package / "outer.py").write_text(OUTER)
+    (package / "inner.py").write_text(INNER.format(answer=1))
+    return package
+
+
+def test_a_kernel_is_compiled_anew_when_one_that_it_calls_changes(parts: Path, tmp_path: Path) -> None:
+    def answer() -> str:
+        return run(tmp_path, ["-m", "parts.outer"], tmp_path / "cache")
+
+    assert answer() == "1 0"
+    assert answer() == "1 1"
     (parts / "unrelated.py").write_text("NUMBER = 1")
-    assert run() == "1 1"
+    assert answer() == "1 1"
     (parts / "inner.py").write_text(INNER.format(answer=2))
-    assert run() == "2 0"
+    assert answer() == "2 0"
 
 
-def test_signatures_compiled_at_the_same_time_keep_their_own_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two processes share nothing but the files; two caches of one kernel do the same here."""
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
-    caches = [kernel(_identity)._cache._cache_file for _ in range(2)]
-    read = type(caches[0])._load_index
-
-    def slowly(self: Any) -> Any:
-        overloads = read(self)
-        time.sleep(0.1)  # the other cache gets time to read the same index
-        return overloads
-
-    monkeypatch.setattr(type(caches[0]), "_load_index", slowly)
-    with ThreadPoolExecutor() as threads:
-        list(threads.map(lambda number: caches[number].save(f"signature {number}", f"code {number}"), range(2)))
-    assert [caches[0].load(f"signature {number}") for number in range(2)] == ["code 0", "code 1"]
+def test_a_copy_of_the_sources_finds_the_same_machine_code(parts: Path, tmp_path: Path) -> None:
+    """A cluster unpacks the code into another directory for every job."""
+    assert run(tmp_path, ["-m", "parts.outer"], tmp_path / "cache") == "1 0"
+    elsewhere = tmp_path / "job"
+    elsewhere.mkdir()
+    (elsewhere / "parts").mkdir()
+    for file in parts.glob("*.py"):
+        (elsewhere / "parts" / file.name).write_text(file.read_text())
+    assert run(elsewhere, ["-m", "parts.outer"], tmp_path / "cache") == "1 1"
 
 
-def _identity(number: int) -> int:
-    return number
+def test_processes_that_start_together_compile_a_kernel_once(parts: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(3) as threads:
+        answers = threads.map(lambda _: run(tmp_path, ["-m", "parts.outer"], tmp_path / "cache"), range(3))
+    assert sorted(answers) == ["1 0", "1 1", "1 1"]
+
+
+def test_numba_is_imported_with_the_first_call(tmp_path: Path) -> None:
+    program = "import sys, numpy, indexes; from indexes import *; before = 'numba' in sys.modules; "
+    program += "Matches.concat_by_row([Matches(numpy.arange(2), numpy.arange(1))] * 2); "
+    program += "print(before, 'numba' in sys.modules)"
+    assert run(tmp_path, ["-c", program], tmp_path) == "False True"
+
+
+@kernel
+def total(numbers: np.ndarray) -> float:
+    """The sum of an array."""
+    found = 0.0
+    for number in numbers:
+        found += number
+    return found
+
+
+def test_a_kernel_keeps_the_name_and_the_text_of_its_function() -> None:
+    assert (total.__name__, total.__doc__, total.__module__) == ("total", "The sum of an array.", __name__)
+
+
+def test_each_type_has_code_of_its_own() -> None:
+    assert total(np.array([1, 2])) == 3.0
+    assert total(np.array([0.5, 0.25])) == 0.75
+    assert len(total.dispatcher.signatures) == 2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from topology.graph.hashing import can_hash, stable_hash
 
-quick = settings(max_examples=30, deadline=None)  # the first example may compile a kernel
+quick = settings(max_examples=30, deadline=None)
 
 INTEGER_TYPES = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 
@@ -159,3 +159,17 @@ def test_the_hash_of_a_row_does_not_depend_on_its_neighbours(values: list[int | 
 def test_consecutive_keys_spread_evenly() -> None:
     buckets = np.bincount((stable_hash([pa.array(np.arange(100_000))]) % np.uint64(7)).astype(np.int64))
     assert buckets.min() > 0.95 * 100_000 / 7
+
+
+@quick
+@given(st.lists(st.one_of(st.none(), st.binary(max_size=40)), min_size=1, max_size=60))
+def test_a_string_hashes_alike_alone_and_among_others(strings: list[bytes | None]) -> None:
+    """Few strings are hashed one by one, many together."""
+    together = stable_hash([pa.array(strings, pa.binary())])
+    assert together.tolist() == [one(each, pa.binary()) for each in strings]
+
+
+def test_hashing_strings_does_not_import_numba() -> None:
+    program = "import sys; from topology.graph.hashing import *; stable_hash([pa.array(['a'] * 50)]); "
+    program += "sys.exit('numba' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
