@@ -86,6 +86,7 @@ from topology import Task as Task
 from topology import TaskContext as TaskContext
 from topology import TaskError as TaskError
 from topology import Tls as Tls
+from topology import TlsError as TlsError
 from topology import Topology as Topology
 from topology import TopologyBuilder as TopologyBuilder
 from topology import TopologyError as TopologyError

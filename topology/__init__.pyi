@@ -40,6 +40,7 @@ from .graph.errors import SourceEndedError as SourceEndedError
 from .graph.errors import StaleStreamError as StaleStreamError
 from .graph.errors import StoppedError as StoppedError
 from .graph.errors import TaskError as TaskError
+from .graph.errors import TlsError as TlsError
 from .graph.errors import TopologyError as TopologyError
 from .graph.errors import UnknownComponentError as UnknownComponentError
 from .graph.errors import UnknownInputError as UnknownInputError

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from topology.flight.auth import call_options
+from topology.flight.auth import action_options, call_options
 from topology.flight.connection import connect
 from topology.flight.errors import raised_by
 from topology.flight.port import action, descriptor, ticket
@@ -33,6 +33,7 @@ class FlightClient:
     def __init__(self, endpoint: Endpoint) -> None:
         self._peer = f"the topology at {endpoint.location}"
         self._options = call_options(endpoint.token)
+        self._action_options = action_options(endpoint.token)
         self._aligned = call_options(
             endpoint.token, read_options=pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
         )
@@ -73,8 +74,11 @@ class FlightClient:
             self._act("open", stream, source)
 
     def finish(self, stream: str, source: str | None = None) -> None:
-        """End a source, or the whole stream; needs a token with the right to control."""
-        self._act("finish", stream, *([] if source is None else [source]))
+        """End a source, or the whole stream; needs a token with the right to control.
+
+        Waits for its turn behind rows that are being sent, however long they wait for room.
+        """
+        self._act("finish", stream, *([] if source is None else [source]), deadline=False)
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         """Check the schema of a stream's future rows and keep it."""
@@ -114,9 +118,10 @@ class FlightClient:
     ) -> None:
         self.close()
 
-    def _act(self, *parts: str, body: bytes = b"") -> None:
+    def _act(self, *parts: str, body: bytes = b"", deadline: bool = True) -> None:
+        options = self._action_options if deadline else self._options
         with raised_by(self._peer):
-            for _ in self._client.do_action(action(*parts, body=body), self._options):
+            for _ in self._client.do_action(action(*parts, body=body), options):
                 pass
 
 

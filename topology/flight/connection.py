@@ -1,13 +1,25 @@
-"""Connects to a Flight port: every client of ours is made here, with the same trust and the same limits."""
+"""Connects to a Flight port: every client of ours is made here, with the same trust and the same limits.
+
+A stream has no deadline, because it may be silent for hours. It notices a dead link all the same: a peer that has been
+silent for `KEEPALIVE_SECONDS` is pinged, and a ping that is not answered in `PING_SECONDS` ends the connection. A peer
+that is alive is never silent for so long, see `heartbeat.py`.
+"""
 
 from __future__ import annotations
 
 import pyarrow.flight as flight
 
+from topology.flight.heartbeat import heartbeats
 from topology.handle.endpoint import Endpoint
 
 CONNECT_SECONDS = 10
 """How long an attempt to connect may take."""
+
+KEEPALIVE_SECONDS = 10.0
+"""After how long a silent peer is pinged."""
+
+PING_SECONDS = 10.0
+"""How long it has to answer."""
 
 MAX_MESSAGE_BYTES = 1024 * 1024 * 1024
 """The largest message that a client takes; a larger one fails its call instead of filling the memory."""
@@ -15,12 +27,18 @@ MAX_MESSAGE_BYTES = 1024 * 1024 * 1024
 
 def connect(endpoint: Endpoint) -> flight.FlightClient:
     """Return a client of an endpoint; it connects with its first call, and trusts only the endpoint's root."""
-    return flight.FlightClient(
+    client = flight.FlightClient(
         endpoint.location,
         tls_root_certs=endpoint.root,
         generic_options=[
             ("grpc.min_reconnect_backoff_ms", CONNECT_SECONDS * 1000),
+            ("grpc.keepalive_time_ms", round(KEEPALIVE_SECONDS * 1000)),
+            ("grpc.keepalive_timeout_ms", round(PING_SECONDS * 1000)),  # of TCP: bytes not acknowledged
+            ("grpc.http2.ping_timeout_ms", round(PING_SECONDS * 1000)),  # of HTTP/2: a ping not answered
+            ("grpc.http2.max_pings_without_data", 0),  # no bound
             ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
             ("grpc.enable_http_proxy", 0),  # rows and tokens go to the endpoint and nowhere else
         ],
     )
+    heartbeats.watch(client, endpoint.token)
+    return client

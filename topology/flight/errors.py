@@ -15,12 +15,69 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from topology.graph.errors import ERROR_KINDS, AuthenticationError, ConnectionLostError, InterlaceError
+from topology.graph.errors import ERROR_KINDS, AuthenticationError, ConnectionLostError, InterlaceError, TlsError
 
 TRAILER_BYTES = 6000
 """gRPC refuses an answer whose headers exceed 8 KiB in total."""
 
 _REFUSED = "refused"
+
+_GET_ENDPOINT = "use an endpoint that this topology has given out since it was launched"
+_TRANSPORT: list[tuple[re.Pattern[str], type[InterlaceError], str]] = [
+    (re.compile(pattern, re.I), kind, explanation)
+    for pattern, kind, explanation in [
+        (
+            r"certificate.(has.)?expired",
+            TlsError,
+            "shows a certificate that has expired: give the topology a new one (tls=), and check the clocks of both "
+            "machines",
+        ),
+        (
+            r"certificate.(is.)?not.yet.valid",
+            TlsError,
+            "shows a certificate that is not valid yet: check the clocks of both machines",
+        ),
+        (
+            r"certificate.verify.failed",
+            TlsError,
+            f"shows a certificate that the endpoint's root does not sign: {_GET_ENDPOINT}, or the root that signs "
+            f"your own certificate (tls=Tls(root=...))",
+        ),
+        (
+            r"not in peer certificate|hostname verification",
+            TlsError,
+            "shows a certificate for another address: connect to an address that the certificate names, or use one "
+            "that names this address",
+        ),
+        (
+            r"wrong.version.number",
+            TlsError,
+            f"does not speak TLS, but the endpoint is encrypted (grpc+tls://): {_GET_ENDPOINT}",
+        ),
+        (
+            r"handshake failed",
+            TlsError,
+            f"and this process do not agree on TLS: {_GET_ENDPOINT}",
+        ),
+        (
+            r"failed to connect.*(socket closed|connection reset|broken pipe)",
+            ConnectionLostError,
+            f"closed the connection at once: it is stopping, or it expects TLS and the endpoint is not encrypted "
+            f"(grpc://); {_GET_ENDPOINT}",
+        ),
+        (
+            r"ping timeout|keepalive|timed out|handshake read failed|handshaker shutdown|too many pings",
+            ConnectionLostError,
+            "has fallen silent: its process or machine hangs, or the network between is cut",
+        ),
+        (
+            r"dns resolution failed|address lookup failed",
+            ConnectionLostError,
+            "cannot be found: this machine does not know the host's name",
+        ),
+    ]
+]
+"""The transport's words for what went wrong (OpenSSL's and BoringSSL's among them), first match first."""
 
 
 def to_flight(error: Exception) -> flight.FlightError:
@@ -42,9 +99,17 @@ def from_flight(error: Exception, peer: str) -> Exception:
             return ERROR_KINDS[content["kind"]](*content["arguments"])
         except (ValueError, KeyError, TypeError):
             return InterlaceError(f"{peer} answered with an error that this version does not know")
-    if isinstance(error, flight.FlightUnavailableError | flight.FlightCancelledError):
+    text = _first_sentence(error)
+    if isinstance(error, flight.FlightTimedOutError):
+        return ConnectionLostError(f"{peer} did not answer in time: its process hangs, or is overloaded")
+    if isinstance(error, flight.FlightCancelledError):  # gRPC says no more when a message is larger than a client takes
+        return ConnectionLostError(f"{peer} broke off: it has stopped, or it sent more than a client takes at once")
+    if isinstance(error, flight.FlightUnavailableError):
+        for pattern, kind, explanation in _TRANSPORT:
+            if pattern.search(text):
+                return kind(f"{peer} {explanation}")
         return ConnectionLostError(f"{peer} cannot be reached: it has stopped, or its process died")
-    return InterlaceError(f"{peer} failed: {_first_sentence(error)}")
+    return InterlaceError(f"{peer} failed: {text}")
 
 
 @contextmanager

@@ -31,6 +31,8 @@ from topology.handle.endpoint import ENCRYPTED, PLAIN, Endpoint, location_of
 
 LOOPBACK = "127.0.0.1"
 CLOSE_SECONDS = 2.0
+HEARTBEAT = "heartbeat"
+"""The action that every port answers; see `heartbeat.py`."""
 
 Path = tuple[str, ...]
 """The subject of an operation: names of streams, sources, attempts."""
@@ -48,7 +50,7 @@ class FlightPort(flight.FlightServerBase):
         self.puts: dict[str, TakeRows] = {}
         self.exchanges: dict[str, TakeRows] = {}
         self.gets: dict[str, GiveRows] = {}
-        self.actions: dict[str, Act] = {}
+        self.actions: dict[str, Act] = {HEARTBEAT: lambda caller, path, body: b""}
         self.closed = False
         scheme = PLAIN if certificate is None else ENCRYPTED
         shown = None if certificate is None else [(str(certificate.chain_pem), str(certificate.key_pem))]

@@ -92,6 +92,10 @@ class ConnectionLostError(StoppedError):
     """The process at the other end of a Flight stream has stopped or died."""
 
 
+class TlsError(ConnectionLostError):
+    """There is no encrypted connection: the peer's certificate is not trusted, or one of the two does not use TLS."""
+
+
 class StaleStreamError(InputError):
     """A message came from a replaced incarnation of its sender, or after a gap."""
 
