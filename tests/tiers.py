@@ -12,7 +12,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-CLUSTERS = {"ray_cluster": "ray", "spark": "spark"}
+CLUSTERS = {"ray_cluster": "ray", "machines": "ray", "spark": "spark"}
 """The fixtures that start a cluster, and the markers that their users get."""
 
 NOT_QUICK = {*CLUSTERS.values(), "realdata", "slow", "thorough"}

@@ -28,6 +28,7 @@ from .graph.components import Task as Task
 from .graph.components import TaskContext as TaskContext
 from .graph.errors import ERROR_KINDS as ERROR_KINDS
 from .graph.errors import AuthenticationError as AuthenticationError
+from .graph.errors import ClusterError as ClusterError
 from .graph.errors import ConnectionLostError as ConnectionLostError
 from .graph.errors import CycleError as CycleError
 from .graph.errors import DuplicateComponentError as DuplicateComponentError

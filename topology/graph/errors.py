@@ -2,6 +2,7 @@
 
 `TopologyError` and its subclasses: the description of a topology is wrong, and its author changes it.
 `InputError` and its subclasses: a client's call is refused. Nothing has changed, and the topology goes on.
+`ClusterError`: the Ray cluster cannot be joined. Nothing was launched.
 `TaskError`: the code of a component failed while running, and the topology has stopped.
 """
 
@@ -65,6 +66,10 @@ class SourceEndedError(InputError):
 
 class AuthenticationError(InputError):
     """A call has no valid token, or one that lacks the right."""
+
+
+class ClusterError(InterlaceError, ConnectionError):
+    """A Ray cluster cannot be joined; the message says what to do. Nothing was launched."""
 
 
 class TaskError(InterlaceError, RuntimeError):
