@@ -1,4 +1,4 @@
-"""One hop between processes on Ray: our Flight channel beside a plain actor call with the same batch.
+"""One hop between processes on Ray: our Flight edge beside a plain actor call with the same batch.
 
 edge:    driver -> one task's inbox; rows per second, with as many batches under way as each way allows.
 latency: the same way when it is idle; milliseconds from the call to the batch in the task's hands.
@@ -22,8 +22,9 @@ from topology import (
     Authority,
     Barrier,
     Batch,
-    ChannelReceiver,
-    FlightChannel,
+    EdgeReceiver,
+    Endpoint,
+    FlightEdge,
     FlightPort,
     Grant,
     Inbox,
@@ -36,6 +37,7 @@ from topology import (
 )
 
 SIZES = (1, 100, 1_000, 10_000, 100_000)
+EDGE_BYTES = 8 * 1024 * 1024
 CALLS_UNDER_WAY = 64
 """Actor calls sent ahead of their answers; more do not make them faster."""
 
@@ -54,7 +56,7 @@ class Taker:
         if authority is not None:
             self._port = FlightPort(authority)
             self._inbox = Inbox(1)
-            ChannelReceiver((Origin("driver", 0, 0),), self._inbox, self._port)
+            EdgeReceiver(self._port, {("taker", 0): ((Origin("driver", 0, 0),), self._inbox)})
             threading.Thread(target=self._take_messages, daemon=True).start()
 
     def location(self) -> str:
@@ -76,7 +78,7 @@ class Taker:
         return rows if self._following is None else ray.get(self._following.settle.remote())
 
     def settle_after_mark(self) -> int:
-        """As `settle`, when the barrier that follows the batches on the channel has arrived."""
+        """As `settle`, when the barrier that follows the batches on the edge has arrived."""
         self._marked.acquire()
         return self.settle()
 
@@ -115,8 +117,12 @@ def same(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows
 
 
+def broken(error: Exception) -> None:
+    print(f"the edge broke: {error}", flush=True)
+
+
 class Edge:
-    """Driver to one process: the channel and the actor call."""
+    """Driver to one process: the edge and the actor call."""
 
     def __init__(self) -> None:
         authority = Authority()
@@ -124,17 +130,18 @@ class Edge:
         remote = ray.remote(num_cpus=0, max_concurrency=1)(Taker)
         self.taker = remote.remote(authority)
         self.called = remote.remote(None)
-        self.channel = FlightChannel(ray.get(self.taker.location.remote()), token, 0, 0, "the taker")
+        endpoint = Endpoint(ray.get(self.taker.location.remote()), token)
+        self.edge = FlightEdge(endpoint, ("driver", 0), ("taker", 0), 0, 0, EDGE_BYTES, broken)
         self._sent = 0
 
     def send(self, rows: pa.RecordBatch, born: float = 0.0) -> None:
-        self.channel(Batch("default", rows, self._sent, born=born))
+        self.edge.put(Batch("default", rows, self._sent, born=born))
         self._sent += rows.num_rows
 
     def send_all(self, rows: pa.RecordBatch, count: int) -> int:
         for _ in range(count):
             self.send(rows)
-        self.channel(Barrier(0))
+        self.edge.put(Barrier(0))
         return int(ray.get(self.taker.settle_after_mark.remote()))
 
     def call_all(self, rows: pa.RecordBatch, count: int) -> int:
@@ -145,10 +152,10 @@ class Edge:
         for batch in batches:
             self.send(batch)
             ray.get(self.called.take.remote(batch, 0.0))
-        self.channel(Barrier(0))
+        self.edge.put(Barrier(0))
         ray.get(self.taker.settle_after_mark.remote())
         ray.get(self.called.settle.remote())
-        assert ray.get(self.taker.kept.remote()) == batches, "the channel changed its batches"
+        assert ray.get(self.taker.kept.remote()) == batches, "the edge changed its batches"
         assert ray.get(self.called.kept.remote()) == batches, "the actor call changed its batches"
 
     def latency(self, rows: pa.RecordBatch, count: int) -> tuple[float, float]:
@@ -163,8 +170,7 @@ class Edge:
         return float(np.median(ours)) * 1e3, float(np.median(theirs)) * 1e3
 
     def close(self) -> None:
-        self.channel.end()
-        self.channel.close()
+        self.edge.close()
         ray.kill(self.taker)
         ray.kill(self.called)
 

@@ -3,10 +3,10 @@ from .flight.auth import Authority as Authority
 from .flight.auth import Grant as Grant
 from .flight.auth import Right as Right
 from .flight.certificates import Credentials as Credentials
-from .flight.channel import ChannelReceiver as ChannelReceiver
-from .flight.channel import FlightChannel as FlightChannel
 from .flight.client import FlightClient as FlightClient
 from .flight.connection import connect as connect
+from .flight.edge import FlightEdge as FlightEdge
+from .flight.edge_receiver import EdgeReceiver as EdgeReceiver
 from .flight.port import FlightPort as FlightPort
 from .flight.tls import Certificate as Certificate
 from .flight.tls import Tls as Tls

@@ -96,7 +96,7 @@ class FlightClient:
                     except StopIteration:
                         return
                 if chunk.app_metadata is not None:
-                    yield extracted(chunk.app_metadata.to_pybytes())
+                    yield extracted(pa.py_buffer(chunk.app_metadata.to_pybytes()))
                 else:
                     yield chunk.data
         finally:

@@ -234,7 +234,7 @@ def _in_one_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Ite
         if rows.schema.equals(first.schema, check_metadata=True):
             yield rows
         else:
-            yield nothing, embedded(b"", rows)
+            yield nothing, embedded(rows)
 
 
 def _parts(path: Path, *names: str) -> Path:

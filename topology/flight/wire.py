@@ -1,130 +1,156 @@
-"""The wire format of messages: a channel between two tasks is one long-lived Flight stream.
+"""The wire format of an edge: frames of consecutive messages.
 
-One stream per channel keeps messages in order. The stream has the schema of its first batch. Batches of that schema
-travel as Flight sends them, which is twice as fast as wrapping them. Batches of another schema (two inputs of a join on
-one channel) travel as Arrow IPC bytes behind their header; control messages are a header alone. A header is a fixed
-structure plus two names, in the application metadata that Flight carries beside each batch. There is no pickle.
+An edge is one long-lived Flight stream, which keeps its frames in order. A frame holds all messages of a step that
+travel on the edge: first their headers, then the rows of the batches among them. A header is a fixed structure plus
+two names. Rows are Arrow IPC messages without their schema: the schema of a stream's rows travels once, in the frame of
+the first batch that has it, and gets a number. Only rows with dictionaries travel as whole IPC streams, because a
+dictionary may change with every batch. There is no pickle.
 
-Each message carries its sequence number, each stream the incarnation of its sender: see `Turnstile`.
-
-Received columns often start at odd addresses. That is slow: Numba compiles another kernel for unaligned arrays. So the
-header is padded to put the columns of large batches at a multiple of 8; columns that are not aligned are copied.
+A frame is the application metadata of a Flight message. Kernels want their columns at multiples of 8: Numba compiles
+another kernel for arrays that are not aligned. So the encoder pads the headers for the place where gRPC puts a large
+message, and the decoder copies the rows of a frame that lies elsewhere.
 """
 
 from __future__ import annotations
 
 import struct
-import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from topology.graph.errors import StaleStreamError
 from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Time, Watermark
 
-_FIXED = struct.Struct("<BBqqdII")  # kind, kind of times, sequence, number, born, bytes of stream, bytes of source
+_FRAME = struct.Struct("<QII")  # number of the first message, number of headers, offset of the rows
+_FIXED = struct.Struct("<BBHIIIQqd")  # kind, kind of times, labels, bytes of stream and source, schema, bytes of rows,
+#                                       number, born
 _INTEGERS = struct.Struct("<qq")
 _FLOATS = struct.Struct("<dd")
-_NATIVE, _EMBEDDED, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(7)
+_SCHEMA, _BATCH, _WHOLE_STREAM, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(8)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
 _ALIGNMENT = 8
-_FRAME = 6
-"""The bytes, modulo 8, that gRPC and Flight put before header and columns; see `_padded`."""
+_PLACE = 16
+"""gRPC puts a message that it assembles from several pieces at a multiple of this."""
 
 
-class MessageWriter:
-    """The producer's end of one channel, over a Flight writer that has not started."""
+class FrameEncoder:
+    """The producer's end of one edge: packs messages and numbers them."""
 
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-        self._schema: pa.Schema | None = None
+    def __init__(self) -> None:
         self._sequence = 0
+        self._schemas: list[_KnownSchema] = []
+        self._of_stream: dict[str, _KnownSchema] = {}
 
-    def write(self, message: Message) -> None:
-        """Send one message; wait while the stream's window is full."""
-        if isinstance(message, Batch):
-            self._write_batch(message)
-        else:
-            self._writer.write_metadata(_control_header(message, self._sequence))
-        self._sequence += 1
+    def encode(self, messages: Sequence[Message]) -> bytes:
+        """Return the frame of the next messages."""
+        headers: list[bytes] = []
+        bodies: list[bytes | pa.Buffer] = []
+        for message in messages:
+            if isinstance(message, Batch):
+                self._add_batch(message, headers, bodies)
+            else:
+                headers.append(_control_header(message))
+        count = len(headers)
+        packed = b"".join(headers)
+        rows_at = _FRAME.size + len(packed)
+        if bodies:
+            rows_at += _padding(rows_at, sum(map(len, bodies)))
+        frame = _FRAME.pack(self._sequence, count, rows_at)
+        self._sequence += len(messages)
+        return b"".join((frame, packed, bytes(rows_at - len(packed) - _FRAME.size), *bodies))
 
-    def _write_batch(self, batch: Batch) -> None:
+    def _add_batch(self, batch: Batch, headers: list[bytes], bodies: list[bytes | pa.Buffer]) -> None:
         rows = batch.rows
-        if self._schema is None:
-            self._schema = rows.schema
-            self._writer.begin(rows.schema)
-        if rows.schema.equals(self._schema, check_metadata=True):
-            header = _batch_header(_NATIVE, batch, self._sequence)
-            self._writer.write_with_metadata(rows, _padded(header, batch.nbytes))
+        known = self._of_stream.get(batch.stream)
+        if known is None or not rows.schema.equals(known.schema, check_metadata=True):
+            known = self._number(batch.stream, rows.schema, headers, bodies)
+        if known.has_dictionary:
+            kind, body = _WHOLE_STREAM, _padded(embedded(rows))
         else:
-            header = _batch_header(_EMBEDDED, batch, self._sequence)
-            self._writer.write_metadata(embedded(header, rows))
+            kind, body = _BATCH, rows.serialize()
+        bodies.append(body)
+        headers.append(_header(kind, batch.first, batch.born, batch.times, batch.stream, batch.source, batch.labels,
+                               known.number, len(body)))  # fmt: skip
+
+    def _number(
+        self, stream: str, schema: pa.Schema, headers: list[bytes], bodies: list[bytes | pa.Buffer]
+    ) -> _KnownSchema:
+        for known in self._schemas:
+            if schema.equals(known.schema, check_metadata=True):
+                break
+        else:
+            known = _KnownSchema(len(self._schemas), schema)
+            self._schemas.append(known)
+            body = _padded(schema.serialize())
+            bodies.append(body)
+            headers.append(_header(_SCHEMA, 0, 0.0, None, "", "", (), known.number, len(body)))
+        self._of_stream[stream] = known
+        return known
 
 
-class MessageReader:
-    """The consumer's end of one channel, over a Flight reader: yields (sequence, message) until the stream ends."""
+class _KnownSchema:
+    """A schema that the other end knows by its number."""
 
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-
-    def __iter__(self) -> Iterator[tuple[int, Message]]:
-        while True:
-            try:
-                chunk = self._reader.read_chunk()
-            except StopIteration:
-                return
-            yield _decode(chunk.app_metadata, chunk.data)
+    def __init__(self, number: int, schema: pa.Schema) -> None:
+        self.number = number
+        self.schema = schema
+        self.has_dictionary = any(_has_dictionary(kind) for kind in schema.types)
 
 
-class Turnstile:
-    """Passes each message of one channel once, in order, and only from the newest incarnation of its sender."""
+class FrameDecoder:
+    """The consumer's end of one edge: unpacks the frames that one encoder made, in their order."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._incarnation = -1
-        self._expected = 0
-        self._lock = threading.Lock()
+    def __init__(self) -> None:
+        self._schemas: list[pa.Schema] = []
 
-    def open(self, incarnation: int) -> None:
-        """Start a stream of an incarnation; a newer one shuts older ones out."""
-        with self._lock:
-            if incarnation < self._incarnation:
-                raise StaleStreamError(self._stale(incarnation))
-            if incarnation > self._incarnation:
-                self._incarnation = incarnation
-                self._expected = 0
+    def decode(self, frame: pa.Buffer) -> tuple[int, list[Message]]:
+        """Return the number of the first message, and the messages."""
+        first, count, rows_at = _FRAME.unpack_from(frame)
+        bodies = frame.slice(rows_at)
+        if bodies.size and bodies.address % _ALIGNMENT:
+            bodies = pa.py_buffer(bodies.to_pybytes())
+        headers = frame.slice(0, rows_at).to_pybytes()
+        messages: list[Message] = []
+        at, start = _FRAME.size, 0
+        for _ in range(count):
+            kind, times_kind, labels, stream_bytes, source_bytes, schema, size, number, born = _FIXED.unpack_from(
+                headers, at
+            )
+            at += _FIXED.size
+            times: tuple[Time, Time] | None = None
+            if times_kind != _NO_TIMES:
+                times = (_INTEGERS if times_kind == _INTEGER_TIMES else _FLOATS).unpack_from(headers, at)
+                at += _INTEGERS.size
+            stream = headers[at : at + stream_bytes].decode()
+            at += stream_bytes
+            source = headers[at : at + source_bytes].decode()
+            at += source_bytes
+            if kind in (_BATCH, _WHOLE_STREAM):
+                body = bodies.slice(start, size)
+                start += size
+                rows = pa.ipc.read_record_batch(body, self._schemas[schema]) if kind == _BATCH else extracted(body)
+                numbers = struct.unpack_from(f"<{labels}q", headers, at)
+                at += 8 * labels
+                messages.append(Batch(stream, rows, number, source, times, born, numbers))
+            elif kind == _SCHEMA:
+                self._schemas.append(pa.ipc.read_schema(bodies.slice(start, size)))
+                start += size
+            else:
+                messages.append(_control(kind, number, born, times, stream, source))
+        return first, messages
 
-    def deliver(self, incarnation: int, sequence: int, put: Callable[[], object]) -> None:
-        """Call `put` if this message is the next one; ignore a repeated message."""
-        with self._lock:
-            if incarnation != self._incarnation:
-                raise StaleStreamError(self._stale(incarnation))
-            if sequence < self._expected:
-                return
-            if sequence > self._expected:
-                raise StaleStreamError(
-                    f"channel {self._name}: message {sequence} came instead of message {self._expected}"
-                )
-            put()
-            self._expected += 1
 
-    def _stale(self, incarnation: int) -> str:
-        return f"channel {self._name}: incarnation {incarnation} has been replaced by {self._incarnation}"
-
-
-def embedded(header: bytes, rows: pa.RecordBatch) -> pa.Buffer:
-    """Return a header followed by rows as a complete IPC stream, dictionaries included."""
+def embedded(rows: pa.RecordBatch) -> pa.Buffer:
+    """Return rows as a complete IPC stream, schema and dictionaries included."""
     out = pa.BufferOutputStream()
-    out.write(header)
     with pa.ipc.new_stream(out, rows.schema) as stream:
         stream.write_batch(rows)
     return out.getvalue()
 
 
-def extracted(content: bytes) -> pa.RecordBatch:
-    """Return the rows that `embedded` put behind a header."""
-    with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
+def extracted(content: pa.Buffer) -> pa.RecordBatch:
+    """Return the rows of an IPC stream that `embedded` made."""
+    with pa.ipc.open_stream(content) as stream:
         return stream.read_next_batch()
 
 
@@ -142,7 +168,7 @@ def aligned(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
     if any(_has_dictionary(kind) for kind in rows.schema.types):
-        return extracted(embedded(b"", rows))
+        return extracted(embedded(rows))
     return pa.ipc.read_record_batch(rows.serialize(), rows.schema)
 
 
@@ -154,23 +180,27 @@ def _has_dictionary(kind: pa.DataType) -> bool:
     return any(_has_dictionary(kind.field(index).type) for index in range(kind.num_fields))
 
 
-def _padded(header: bytes, body_bytes: int) -> bytes:
-    """Lengthen a header so that the columns behind it start at a multiple of 8.
-
-    Before the columns come a constant frame, the header with its length, and the length of the columns; both lengths
-    are in groups of 7 bits. This holds for messages that gRPC assembles in one piece of memory: all larger ones.
-    """
-    length = len(header) + _ALIGNMENT
-    lengths = _groups(length) + _groups(body_bytes)
-    return header + bytes(-(_FRAME + len(header) + lengths) % _ALIGNMENT)
+def _padding(rows_at: int, rows_bytes: int) -> int:
+    """The bytes between headers and rows: gRPC puts a tag and the frame's length (in groups of 7 bits) before it."""
+    prefix = 1 + -(-(rows_at + rows_bytes).bit_length() // 7)
+    return -(prefix + rows_at) % _PLACE
 
 
-def _groups(number: int) -> int:
-    return max(1, -(-number.bit_length() // 7))
+def _padded(body: pa.Buffer) -> bytes:
+    """The rows behind it begin at a multiple of 8, too."""
+    return bytes(body) + bytes(-body.size % _ALIGNMENT)
 
 
 def _header(
-    kind: int, sequence: int, number: int, born: float, times: tuple[Time, Time] | None, stream: str, source: str
+    kind: int,
+    number: int = 0,
+    born: float = 0.0,
+    times: tuple[Time, Time] | None = None,
+    stream: str = "",
+    source: str = "",
+    labels: tuple[int, ...] = (),
+    schema: int = 0,
+    size: int = 0,
 ) -> bytes:
     stream_bytes, source_bytes = stream.encode(), source.encode()
     if times is None:
@@ -179,58 +209,34 @@ def _header(
         times_kind, packed = _INTEGER_TIMES, _INTEGERS.pack(*times)
     else:
         times_kind, packed = _FLOAT_TIMES, _FLOATS.pack(*times)
-    fixed = _FIXED.pack(kind, times_kind, sequence, number, born, len(stream_bytes), len(source_bytes))
-    return b"".join((fixed, packed, stream_bytes, source_bytes))
+    fixed = _FIXED.pack(kind, times_kind, len(labels), len(stream_bytes), len(source_bytes), schema, size, number, born)
+    return b"".join((fixed, packed, stream_bytes, source_bytes, struct.pack(f"<{len(labels)}q", *labels)))
 
 
-def _batch_header(kind: int, batch: Batch, sequence: int) -> bytes:
-    fixed = _header(kind, sequence, batch.first, batch.born, batch.times, batch.stream, batch.source)
-    return fixed + struct.pack(f"<B{len(batch.labels)}q", len(batch.labels), *batch.labels)
-
-
-def _control_header(message: Message, sequence: int) -> bytes:
+def _control_header(message: Message) -> bytes:
     match message:
         case Watermark(time, stream, source):
-            times = None if time is None else (time, time)
-            return _header(_WATERMARK, sequence, 0, 0.0, times, stream, source)
+            return _header(_WATERMARK, times=None if time is None else (time, time), stream=stream, source=source)
         case Punctuation(seq, born):
-            return _header(_PUNCTUATION, sequence, seq, born, None, "", "")
+            return _header(_PUNCTUATION, seq, born)
         case Barrier(checkpoint):
-            return _header(_BARRIER, sequence, checkpoint, 0.0, None, "", "")
+            return _header(_BARRIER, checkpoint)
         case End(stream, source):
-            return _header(_END, sequence, 0, 0.0, None, stream, source)
+            return _header(_END, stream=stream, source=source)
         case Idle(stream, source):
-            return _header(_IDLE, sequence, 0, 0.0, None, stream, source)
+            return _header(_IDLE, stream=stream, source=source)
     raise AssertionError(f"no such message: {message!r}")
 
 
-def _decode(header: pa.Buffer, rows: pa.RecordBatch | None) -> tuple[int, Message]:
-    content = header.to_pybytes()
-    kind, times_kind, sequence, number, born, stream_bytes, source_bytes = _FIXED.unpack_from(content)
-    at = _FIXED.size
-    times: tuple[Time, Time] | None = None
-    if times_kind != _NO_TIMES:
-        times = (_INTEGERS if times_kind == _INTEGER_TIMES else _FLOATS).unpack_from(content, at)
-        at += _INTEGERS.size
-    stream = content[at : at + stream_bytes].decode()
-    at += stream_bytes
-    source = content[at : at + source_bytes].decode()
-    at += source_bytes
-    if kind in (_NATIVE, _EMBEDDED):
-        labels = struct.unpack_from(f"<{content[at]}q", content, at + 1)
-        at += 1 + 8 * len(labels)
-        if kind == _EMBEDDED:
-            rows = extracted(content[at:])
-        assert rows is not None
-        return sequence, Batch(stream, aligned(rows), number, source, times, born, labels)
+def _control(kind: int, number: int, born: float, times: tuple[Time, Time] | None, stream: str, source: str) -> Message:
     if kind == _WATERMARK:
-        return sequence, Watermark(None if times is None else times[0], stream, source)
+        return Watermark(None if times is None else times[0], stream, source)
     if kind == _PUNCTUATION:
-        return sequence, Punctuation(number, born)
+        return Punctuation(number, born)
     if kind == _BARRIER:
-        return sequence, Barrier(number)
+        return Barrier(number)
     if kind == _END:
-        return sequence, End(stream, source)
+        return End(stream, source)
     if kind == _IDLE:
-        return sequence, Idle(stream, source)
+        return Idle(stream, source)
     raise StaleStreamError(f"a message of unknown kind {kind}")

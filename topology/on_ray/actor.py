@@ -16,13 +16,15 @@ import ray
 
 from topology.entry.ingest import Ingest
 from topology.flight.auth import Authority
-from topology.flight.channel import ChannelReceiver, FlightChannel
+from topology.flight.edge import FlightEdge
+from topology.flight.edge_receiver import EdgeReceiver
 from topology.flight.port import FlightPort
 from topology.flight.server import TopologyServer
 from topology.graph.components import Emit, Input, Sink, SpoutTask, TaskContext
 from topology.graph.errors import ConnectionLostError, StoppedError
 from topology.graph.graph import TaskName, Topology
 from topology.graph.messages import Message
+from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.spilling_results import results_queue
 from topology.tasks.inbox import Inbox
@@ -71,14 +73,14 @@ class TaskProcess:
         self._counters = TaskCounters()
         self._failure: Failure | None = None
         self._over = threading.Event()
-        self._channels: dict[TaskName, FlightChannel] = {}
+        self._channels: dict[TaskName, FlightEdge] = {}
         origins = order.topology.origins(component)
         self._origins = origins
         self._inbox = Inbox(max(1, len(origins)), order.edge_bytes)
         self._port = FlightPort(order.authority, order.host)
         self._ingest = Ingest(order.spill_directory)
         self._results: dict[str, ResultsQueue] = {}
-        ChannelReceiver(origins, self._inbox, self._port)
+        EdgeReceiver(self._port, {order.name: (origins, self._inbox)})
         if isinstance(node.component, Input):
             self._ingest.add(component, node.component, partial(self._inbox.put, 0))
         if isinstance(node.component, Sink):
@@ -97,19 +99,16 @@ class TaskProcess:
     def start(self, addresses: Mapping[TaskName, Address]) -> None:
         """Connect to the tasks downstream and start."""
         topology, name = self._order.topology, self._order.name
-        for consumer in topology.consumers(name[0]):
-            index = next(
-                origin.index for origin in topology.origins(consumer) if (origin.component, origin.task) == name
+        for target in topology.targets(name):
+            self._channels[target] = FlightEdge(
+                Endpoint(addresses[target].location, self._order.channel_token),
+                name,
+                target,
+                topology.input_index(name, target),
+                self._order.incarnation,
+                self._order.edge_bytes,
+                self._edge_failed,
             )
-            for number in range(topology.node(consumer).parallelism):
-                target = (consumer, number)
-                self._channels[target] = FlightChannel(
-                    addresses[target].location,
-                    self._order.channel_token,
-                    index,
-                    self._order.incarnation,
-                    f"component '{consumer}', task {number}",
-                )
         threading.Thread(target=self._run, args=(addresses,), name=f"{name[0]}[{name[1]}]", daemon=True).start()
 
     def wait(self) -> Failure | None:
@@ -126,6 +125,8 @@ class TaskProcess:
         self._inbox.close()
         for queue in self._results.values():
             queue.close()
+        for edge in self._channels.values():
+            edge.close()
         self._ingest.close()
         self._over.set()
 
@@ -140,14 +141,16 @@ class TaskProcess:
                 run_spout(self._task, send, send_all, self._counters)
             else:
                 TaskLoop(self._task, self._origins, self._inbox, send, send_all, self._counters).run()
-            for channel in self._channels.values():
-                channel.end()
-        except ConnectionLostError as error:
-            self._fail(Failure(str(error), lost=True))
-        except StoppedError:
-            self.close()
+        except (ConnectionLostError, StoppedError) as error:
+            self._edge_failed(error)
         except BaseException as error:
             self._fail(Failure(user_traceback(error)))
+
+    def _edge_failed(self, error: Exception) -> None:
+        if isinstance(error, StoppedError):
+            self.close()
+        else:
+            self._fail(Failure(str(error), lost=isinstance(error, ConnectionLostError)))
 
     def _outlets(
         self, addresses: Mapping[TaskName, Address]
@@ -162,7 +165,8 @@ class TaskProcess:
             tasks = range(self._order.topology.node(consumer).parallelism)
             return [task for task in tasks if addresses[consumer, task].node == here]
 
-        outputs = Outputs(self._order.topology, component, number, self._channels, local)
+        channels = {target: edge.put for target, edge in self._channels.items()}
+        outputs = Outputs(self._order.topology, component, number, channels, local)
         return outputs.send, outputs.send_all
 
 

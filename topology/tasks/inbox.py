@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from topology.graph.errors import StoppedError
 from topology.graph.messages import Batch, Message, message_bytes
@@ -22,7 +22,8 @@ class Inbox:
     """Messages waiting for one task; any number of threads put, one takes.
 
     A sender either waits for room (`put`), or asks for room (`has_room`), does something else and is called back
-    (`on_room`). Likewise `on_arrival` calls a taker that does not wait.
+    (`on_room`). Likewise `on_arrival` calls a taker that does not wait. `on_taken` is called with every message that
+    is taken, by the thread that takes it.
     """
 
     def __init__(self, inputs: int, capacity: int = DEFAULT_CAPACITY) -> None:
@@ -37,6 +38,7 @@ class Inbox:
         self._waiting_senders = 0
         self.on_arrival: Callable[[], None] | None = None
         self.on_room: Callable[[int], None] | None = None
+        self.on_taken: Callable[[int, Message], None] | None = None
 
     def has_room(self, index: int) -> bool:
         """Whether the next batch of this input need not wait."""
@@ -46,6 +48,14 @@ class Inbox:
         """Add a message without waiting, for a sender that has asked for room; one batch may exceed the bound."""
         with self._lock:
             self._append(index, message, message_bytes(message))
+        if self.on_arrival is not None:
+            self.on_arrival()
+
+    def push_all(self, index: int, messages: Sequence[Message]) -> None:
+        """Add messages that came together, all or none; as `push`."""
+        with self._lock:
+            for message in messages:
+                self._append(index, message, message_bytes(message))
         if self.on_arrival is not None:
             self.on_arrival()
 
@@ -73,12 +83,14 @@ class Inbox:
         """Take the next message of an input that is not blocked, taking inputs in turn; None if there is none."""
         with self._lock:
             found = self._poll(blocked)
-            if found is None or self.on_room is None:
-                return found
+            if found is None:
+                return None
             left = self._bytes[found[0]]
             made_room = left < self._capacity <= left + message_bytes(found[1])
-        if made_room:
+        if made_room and self.on_room is not None:
             self.on_room(found[0])
+        if self.on_taken is not None:
+            self.on_taken(*found)
         return found
 
     def take(

@@ -1,8 +1,4 @@
-"""Messages over a real Flight stream: what goes in comes out, once, in order."""
-
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""Frames: what an encoder packs, a decoder unpacks, with columns where kernels want them."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,60 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.waiting import LONG, repeatedly
-from topology import AuthenticationError, Barrier, Batch, End, Idle, InputError, Origin, Punctuation, Watermark
-from topology.flight.auth import Authority, Grant, Right
-from topology.flight.channel import ChannelReceiver, FlightChannel
-from topology.flight.port import FlightPort
-from topology.flight.wire import Turnstile, aligned, embedded, extracted
-from topology.graph.errors import ConnectionLostError, StaleStreamError, StoppedError
+from topology import Barrier, Batch, End, Idle, Punctuation, StaleStreamError, Watermark
+from topology.flight.wire import FrameDecoder, FrameEncoder, aligned, embedded, extracted
 from topology.graph.messages import Message
-from topology.tasks.inbox import Inbox
 
 LEFT = pa.record_batch({"id": pa.array([1, 2, None]), "name": ["a", "ü", None]})
 RIGHT = pa.record_batch({"key": [0.5, float("nan")], "kind": pa.array(["x", "y"]).dictionary_encode()})
 NESTED = pa.record_batch({"list": pa.array([[1, 2], None, []]), "pair": pa.array([{"a": 1, "b": "x"}, None, {"a": 2}])})
-
-
-class Receiver:
-    """A consumer with one input, behind a port."""
-
-    def __init__(self, capacity: int = 1 << 20) -> None:
-        self.authority = Authority()
-        self.token = self.authority.issue(Grant(Right.CHANNEL))
-        self.port = FlightPort(self.authority)
-        self.inbox = Inbox(2, capacity)
-        ChannelReceiver((Origin("p", 0, 0), Origin("p", 1, 1)), self.inbox, self.port)
-
-    def connect(self, index: int = 0, incarnation: int = 0) -> FlightChannel:
-        return FlightChannel(self.port.location, self.token, index, incarnation, "the consumer")
-
-    def take(self, count: int) -> list[Message]:
-        found = [self.inbox.take(timeout=LONG) for _ in range(count)]
-        assert None not in found
-        return [item[1] for item in found if item is not None]
-
-
-@contextmanager
-def receiver(capacity: int = 1 << 20) -> Iterator[Receiver]:
-    consumer = Receiver(capacity)
-    try:
-        yield consumer
-    finally:
-        consumer.inbox.close()
-        consumer.port.close()
-
-
-@pytest.fixture(scope="module")
-def consumer() -> Iterator[Receiver]:
-    with receiver() as made:
-        yield made
-
-
-def closed(channel: FlightChannel) -> None:
-    channel.end()
-    channel.close()
-
 
 MESSAGES: list[Message] = [
     Watermark(None, "left", "s1"),
@@ -73,35 +22,65 @@ MESSAGES: list[Message] = [
     Watermark(-5.5, "", ""),
     Idle("left", "s1"),
     Idle("default", ""),
-    Batch("right", RIGHT, 0, "", (0.5, 2.5)),
+    Batch("right", RIGHT, 0, "", (0.5, 2.5), labels=(1, -(2**63))),
     Batch("left", LEFT.slice(1, 1), 2**62, "", (-(2**63), 2**63 - 1)),
     Batch("left", LEFT.slice(0, 0)),
     Batch("right", NESTED, 1),
+    Batch("right", RIGHT.slice(1), 2),
     Barrier(12),
     End("left", "ein größerer Name \0 mit allem"),
     End(),
 ]
 
 
-def test_every_kind_of_message_arrives_as_it_was_sent(consumer: Receiver) -> None:
-    channel = consumer.connect(incarnation=1)
-    for message in MESSAGES:
-        channel(message)
-    arrived = consumer.take(len(MESSAGES))
-    assert [type(message) for message in arrived] == [type(message) for message in MESSAGES]
-    for sent, received in zip(MESSAGES, arrived, strict=True):
-        if isinstance(sent, Batch) and isinstance(received, Batch):
+def as_received(frame: bytes, shift: int = 0) -> pa.Buffer:
+    """The frame at an address that is `shift` bytes after a multiple of 64."""
+    place = pa.BufferOutputStream()
+    place.write(bytes(shift) + frame)
+    return place.getvalue().slice(shift)
+
+
+def assert_same(arrived: list[Message], sent: list[Message]) -> None:
+    assert [type(message) for message in arrived] == [type(message) for message in sent]
+    for expected, received in zip(sent, arrived, strict=True):
+        if isinstance(expected, Batch) and isinstance(received, Batch):
             received.rows.validate(full=True)
-            assert received.rows.schema.equals(sent.rows.schema, check_metadata=True)
-            assert str(received.rows.to_pylist()) == str(sent.rows.to_pylist())  # NaN is not equal to itself
-            assert (received.stream, received.first, received.source) == (sent.stream, sent.first, sent.source)
-            assert (received.times, received.born) == (sent.times, sent.born)
+            assert received.rows.schema.equals(expected.rows.schema, check_metadata=True)
+            assert str(received.rows.to_pylist()) == str(expected.rows.to_pylist())  # NaN is not equal to itself
+            assert (received.stream, received.first, received.source) == (
+                expected.stream, expected.first, expected.source,
+            )  # fmt: skip
+            assert (received.times, received.born, received.labels) == (
+                expected.times, expected.born, expected.labels,
+            )  # fmt: skip
         else:
-            assert received == sent
-    closed(channel)
+            assert received == expected
 
 
-incarnations = iter(range(100, 1_000_000))
+@pytest.mark.parametrize("shift", [0, 3, 8])
+def test_every_kind_of_message_arrives_as_it_was_sent(shift: int) -> None:
+    frame = FrameEncoder().encode(MESSAGES)
+    first, messages = FrameDecoder().decode(as_received(frame, shift))
+    assert first == 0
+    assert_same(messages, MESSAGES)
+
+
+def test_frames_number_their_messages_and_send_a_schema_once() -> None:
+    encoder, decoder = FrameEncoder(), FrameDecoder()
+    step: list[Message] = [Batch("left", LEFT), Batch("right", NESTED), Punctuation(1)]
+    frames = [encoder.encode(step) for _ in range(3)]
+    assert [decoder.decode(as_received(frame))[0] for frame in frames] == [0, 3, 6]
+    assert len(frames[1]) == len(frames[2]) < len(frames[0])
+
+
+def test_a_schema_that_changes_back_and_metadata_arrive() -> None:
+    encoder, decoder = FrameEncoder(), FrameDecoder()
+    described = LEFT.replace_schema_metadata({"unit": "m"})
+    for rows in (LEFT, described, NESTED, LEFT, described, RIGHT, LEFT):
+        sent: list[Message] = [Batch("left", rows)]
+        assert_same(decoder.decode(as_received(encoder.encode(sent)))[1], sent)
+
+
 batches = st.builds(
     lambda stream, values, first: Batch(stream, pa.record_batch({stream: pa.array(values, pa.int64())}), first),
     st.sampled_from(["a", "b", "c"]),
@@ -117,144 +96,37 @@ controls = st.one_of(
 )
 
 
-@settings(max_examples=50)
-@given(messages=st.lists(st.one_of(batches, controls), max_size=12))
-def test_any_mixture_of_streams_and_controls_keeps_its_order(consumer: Receiver, messages: list[Message]) -> None:
-    channel = consumer.connect(index=1, incarnation=next(incarnations))
-    for message in messages:
-        channel(message)
-    assert consumer.take(len(messages)) == messages
-    closed(channel)
+@settings(max_examples=100)
+@given(frames=st.lists(st.lists(st.one_of(batches, controls), max_size=8), max_size=4))
+def test_any_mixture_of_streams_and_controls_keeps_its_order(frames: list[list[Message]]) -> None:
+    encoder, decoder = FrameEncoder(), FrameDecoder()
+    for messages in frames:
+        assert decoder.decode(as_received(encoder.encode(messages)))[1] == messages
 
 
-@pytest.mark.parametrize("rows", [1, 7, 1000, 30_000, 300_000])
-def test_received_columns_lie_where_kernels_want_them(consumer: Receiver, rows: int) -> None:
-    channel = consumer.connect(incarnation=next(incarnations))
-    batch = pa.record_batch({"a": np.arange(rows), "b": np.arange(rows) / 3, "c": [str(row) for row in range(rows)]})
-    for first in range(5):
-        channel(Batch("x" * first, batch, first))
-        received = consumer.take(1)[0]
-        assert isinstance(received, Batch)
-        assert received.rows.equals(batch)
-        assert received.rows.column("a").to_numpy().flags.aligned
-        assert received.rows.column("b").to_numpy().flags.aligned
-    closed(channel)
+@pytest.mark.parametrize("shift", range(9))
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_columns_of_a_frame_lie_where_kernels_want_them(rows: int, shift: int) -> None:
+    batch = pa.record_batch({"c": [str(row) for row in range(rows)], "a": np.arange(rows), "b": np.arange(rows) / 3})
+    coded = pa.record_batch({"d": pa.array(["x"] * rows).dictionary_encode(), "a": np.arange(rows)})
+    sent: list[Message] = [Batch("x", coded), Batch("y", batch), Batch("x", coded), Batch("y", batch)]
+    encoder, decoder = FrameEncoder(), FrameDecoder()
+    for _ in range(2):
+        for message in decoder.decode(as_received(encoder.encode(sent), shift))[1]:
+            assert isinstance(message, Batch)
+            assert message.rows.column("a").to_numpy().flags.aligned
+
+
+def test_a_message_of_an_unknown_kind_is_refused() -> None:
+    frame = bytearray(FrameEncoder().encode([Barrier(1)]))
+    frame[16] = 99
+    with pytest.raises(StaleStreamError, match="unknown kind 99"):
+        FrameDecoder().decode(as_received(bytes(frame)))
 
 
 def test_misaligned_dictionaries_and_nested_rows_are_copied_whole() -> None:
     for rows in (LEFT, RIGHT, NESTED):
-        content = embedded(b"xyz", rows)
-        shifted = pa.ipc.open_stream(content.slice(3)).read_next_batch()
+        content = pa.py_buffer(b"xyz" + bytes(embedded(rows)))
+        shifted = extracted(content.slice(3))
         assert str(aligned(shifted).to_pylist()) == str(rows.to_pylist())
         assert aligned(shifted).column(0).buffers()[-1].address % 8 == 0
-        assert str(extracted(content.to_pybytes()[3:]).to_pylist()) == str(rows.to_pylist())
-
-
-def test_a_replaced_sender_is_refused_and_a_repeated_message_passed_over() -> None:
-    turnstile = Turnstile("p[0]")
-    arrived: list[str] = []
-    turnstile.open(0)
-    turnstile.deliver(0, 0, lambda: arrived.append("old 0"))
-    turnstile.deliver(0, 0, lambda: arrived.append("old 0 again"))
-    turnstile.open(1)
-    with pytest.raises(StaleStreamError, match="incarnation 0 has been replaced by 1"):
-        turnstile.deliver(0, 1, lambda: arrived.append("zombie"))
-    with pytest.raises(StaleStreamError, match="has been replaced"):
-        turnstile.open(0)
-    turnstile.deliver(1, 0, lambda: arrived.append("new 0"))
-    with pytest.raises(StaleStreamError, match="message 2 came instead of message 1"):
-        turnstile.deliver(1, 2, lambda: arrived.append("gap"))
-    assert arrived == ["old 0", "new 0"]
-
-
-def test_a_message_that_could_not_be_put_is_still_expected() -> None:
-    turnstile = Turnstile("p[0]")
-    turnstile.open(0)
-
-    def stopped() -> None:
-        raise StoppedError("stopped")
-
-    with pytest.raises(StoppedError):
-        turnstile.deliver(0, 0, stopped)
-    arrived: list[int] = []
-    turnstile.deliver(0, 0, lambda: arrived.append(0))
-    assert arrived == [0]
-
-
-def test_a_replaced_sender_on_the_wire_gets_an_error() -> None:
-    with receiver() as consumer:
-        old = consumer.connect(incarnation=0)
-        old(Barrier(1))
-        consumer.take(1)
-        new = consumer.connect(incarnation=1)
-        new(Barrier(2))
-        assert consumer.take(1) == [Barrier(2)]
-        with pytest.raises(StaleStreamError, match="incarnation 0 has been replaced by 1"):
-            for _ in repeatedly():
-                old(Barrier(3))
-        assert consumer.inbox.poll() is None
-        closed(new)
-        old.close()
-
-
-def test_a_slow_consumer_makes_the_producer_wait_within_bounds() -> None:
-    rows = pa.record_batch({"n": np.arange(10_000)})
-    count = 1000
-    with receiver(capacity=400_000) as consumer:
-        channel = consumer.connect()
-        sent = 0
-
-        def produce() -> None:
-            nonlocal sent
-            for first in range(count):
-                channel(Batch("default", rows, first))
-                sent += 1
-
-        producer = threading.Thread(target=produce)
-        producer.start()
-        producer.join(1.0)
-        before_reading = sent
-        assert producer.is_alive(), "80 MB went into an edge of 400 kB"
-        assert before_reading * rows.nbytes < 40_000_000
-        assert consumer.inbox.nbytes <= 400_000
-        firsts = [message.first for message in consumer.take(count) if isinstance(message, Batch)]
-        producer.join()
-        assert firsts == list(range(count))
-        closed(channel)
-
-
-def test_a_stopped_consumer_wakes_its_producer() -> None:
-    rows = pa.record_batch({"n": np.arange(10_000)})
-    with receiver(capacity=100_000) as consumer:
-        channel = consumer.connect()
-        threading.Timer(0.3, consumer.inbox.close).start()
-        with pytest.raises(StoppedError, match="stopped"):
-            while True:
-                channel(Batch("default", rows))
-        channel.close()
-
-
-def test_channels_need_their_own_token() -> None:
-    with receiver() as consumer:
-        client_token = consumer.authority.issue(Grant(Right.WRITE, "in"), Grant(Right.CONTROL, "in"))
-        for token in ("", "guess", client_token):
-            with pytest.raises(AuthenticationError):
-                channel = FlightChannel(consumer.port.location, token, 0, 0, "the consumer")
-                for _ in repeatedly():
-                    channel(Barrier(1))
-        assert consumer.inbox.poll() is None
-
-
-def test_a_channel_that_does_not_exist_is_refused() -> None:
-    with receiver() as consumer, pytest.raises(InputError, match="no such channel"):
-        channel = consumer.connect(index=2)
-        for _ in repeatedly():
-            channel(Barrier(1))
-
-
-def test_a_peer_that_is_gone_is_reported() -> None:
-    with receiver() as consumer:
-        location, token = consumer.port.location, consumer.token
-    with pytest.raises(ConnectionLostError, match="the consumer cannot be reached"):
-        channel = FlightChannel(location, token, 0, 0, "the consumer")
-        channel(Barrier(1))
