@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.namespaces import Machine, Network, refusal
+from tests.cluster.namespaces import Network, refusal
 
-MakeMachines = Callable[[int], list[Machine]]
+MakeNetwork = Callable[[int], Network]
 
 
 @pytest.fixture(scope="module")
-def machines() -> Iterator[MakeMachines]:
-    """Make machines on a network of their own; they end with the module's tests."""
+def machines() -> Iterator[MakeNetwork]:
+    """Make a network of so many machines; it ends with the module's tests."""
     if reason := refusal():
         pytest.skip(reason)
     networks: list[Network] = []
 
-    def make(count: int) -> list[Machine]:
+    def make(count: int) -> Network:
         networks.append(Network(count))
-        return networks[-1].machines
+        return networks[-1]
 
     yield make
     for network in networks:

@@ -14,6 +14,7 @@ Root is not needed where the kernel lets users make namespaces of their own.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -71,6 +72,7 @@ class NamespaceSet:
         assert self._keeper.stdout is not None
         assert self._keeper.stdout.readline() == b"made\n", "the namespaces were not made"
         self.first = _last_descendant(self._keeper.pid)
+        self._programs: list[Program] = []
 
     def enter(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a command in these namespaces."""
@@ -89,13 +91,22 @@ class NamespaceSet:
         assert finished.returncode == 0, f"{' '.join(command)}: {finished.stdout}{finished.stderr}"
         return finished.stdout
 
+    def start(self, *command: str | Path, output: Path, settings: Mapping[str, str] | None = None) -> Program:
+        """Start a program in these namespaces; "python" is the Python that runs the tests."""
+        words = [sys.executable if word == "python" else str(word) for word in command]
+        program = Program(self.enter(words), settings or {}, output)
+        self._programs.append(program)
+        return program
+
     def close(self) -> None:
-        """End all processes of these namespaces and wait for the end of the first."""
+        """End all processes of these namespaces."""
         assert self._keeper.stdin is not None
         assert self._keeper.stdout is not None
         self._keeper.stdin.close()
         self._keeper.stdout.close()
         self._keeper.wait(timeout=PATIENCE_SECONDS)
+        for program in self._programs:
+            program.end()
 
 
 class Program:
@@ -128,11 +139,11 @@ class Program:
                 pytest.fail(f"the program has not printed {text!r}; it printed:\n{self.output}")
             time.sleep(0.05)
 
-    def kill(self) -> None:
-        """End it with SIGKILL, which it cannot notice."""
+    def end(self, number: int = signal.SIGKILL) -> None:
+        """End it with a signal, by default one that it cannot notice, and wait until it has ended."""
         if self._process.poll() is None:
-            os.kill(_last_descendant(self._process.pid), 9)
-        self._process.wait(PATIENCE_SECONDS)
+            os.kill(_last_descendant(self._process.pid), number)
+        self.wait()
 
 
 class Machine(NamespaceSet):
@@ -144,7 +155,6 @@ class Machine(NamespaceSet):
         self.name = f"machine-{number}"
         self._network = network
         self._port = f"port{number}"
-        self._programs: list[Program] = []
         network.run("ip", "link", "add", self._port, "type", "veth", "peer", "name", "eth0", "netns", self._inside())
         network.run("ip", "link", "set", self._port, "master", "br0", "up")
         self.run(
@@ -154,30 +164,17 @@ class Machine(NamespaceSet):
             f"mkdir -p /tmp/ray; mount -t tmpfs none /tmp/ray",
         )  # fmt: skip
 
-    def start(self, *command: str | Path, output: Path, settings: Mapping[str, str] | None = None) -> Program:
-        """Start a program; "python" is the Python that runs the tests."""
-        words = [sys.executable if word == "python" else str(word) for word in command]
-        program = Program(self.enter(words), settings or {}, output)
-        self._programs.append(program)
-        return program
-
     def cut_off(self) -> None:
         """Pull the cable: from now on no packet reaches this machine or leaves it."""
         self._network.run("ip", "link", "set", self._port, "down")
 
+    def reconnect(self) -> None:
+        """Put the cable back."""
+        self._network.run("ip", "link", "set", self._port, "up")
+
     def processes(self) -> dict[int, str]:
         """Command lines of its running processes, by their numbers on the machine that runs the tests."""
-        home = os.readlink(f"/proc/{self.first}/ns/pid")
-        found = {}
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                if os.readlink(entry / "ns/pid") == home:
-                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                    if command:  # an ended process that its parent has not asked about has none
-                        found[int(entry.name)] = command
-            except OSError:  # ended just now, or another user's
-                continue
-        return found
+        return processes_in(process_namespace(self.first))
 
     def actors(self) -> dict[int, str]:
         """Its processes that are Ray actors or run a Ray task, by number; workers that wait for work are not."""
@@ -187,11 +184,6 @@ class Machine(NamespaceSet):
             if command.startswith("ray::") and not command.startswith(RAYS_OWN)
         }
 
-    def close(self) -> None:
-        super().close()
-        for program in self._programs:
-            program.kill()
-
     def _inside(self) -> str:
         """The number of the first process as the network's namespaces see it: `ip` runs there."""
         status = Path(f"/proc/{self.first}/status").read_text()
@@ -200,7 +192,7 @@ class Machine(NamespaceSet):
 
 
 class Network(NamespaceSet):
-    """A switch, and the machines on it: `with Network(3) as machines`."""
+    """A switch, and the machines on it: `with Network(3) as network`."""
 
     def __init__(self, count: int) -> None:
         super().__init__([*UNSHARE, *_user()])
@@ -221,6 +213,25 @@ class Network(NamespaceSet):
         for machine in self.machines:
             machine.close()
         super().close()
+
+
+def process_namespace(process: int) -> str:
+    """The process namespace that a process lives in."""
+    return os.readlink(f"/proc/{process}/ns/pid")
+
+
+def processes_in(namespace: str) -> dict[int, str]:
+    """Command lines of the running processes in a process namespace, by their numbers outside of it."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(entry / "ns/pid") == namespace:
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                if command:  # an ended process that its parent has not asked about has none
+                    found[int(entry.name)] = command
+        except OSError:  # ended just now, or another user's
+            continue
+    return found
 
 
 def environment(settings: Mapping[str, str] | None = None) -> dict[str, str]:

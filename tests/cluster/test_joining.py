@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import ray
 
-from tests.cluster.conftest import MakeMachines
+from tests.cluster.conftest import MakeNetwork
 from tests.cluster.namespaces import Machine
 from tests.cluster.ray_nodes import PORT, address_of, start_nodes
 
@@ -44,9 +44,9 @@ assert ray.get_runtime_context().namespace == "mine"
 
 
 @pytest.fixture(scope="module")
-def network(machines: MakeMachines, tmp_path_factory: pytest.TempPathFactory) -> list[Machine]:
+def network(machines: MakeNetwork, tmp_path_factory: pytest.TempPathFactory) -> list[Machine]:
     """Two machines; the first is the head, and only node, of a cluster that wants a token."""
-    made = machines(2)
+    made = machines(2).machines
     start_nodes(made[:1], tmp_path_factory.mktemp("ray"), AUTHENTICATED)
     return made
 
