@@ -1,9 +1,11 @@
 """The producer's end of an edge to a task in another process: messages go to the consumer's inbox over Flight.
 
-A task pushes messages into a queue. A thread of the edge packs what waits there, as a rule one step, into one frame and
-writes it to a Flight stream, so no task waits for the network. The consumer acknowledges on the same stream what
-its task has taken from the inbox. There is room while the messages that it has not taken are few in bytes and in
-steps. So a slow consumer makes its producers wait; their backlogs grow, and with them their steps.
+Messages wait in a queue until their step is complete or their task pauses. Then all are packed into one frame. A small
+frame is written at once. A large one is left to a thread of the edge, so that tasks do not wait for the network.
+
+The consumer acknowledges on the same stream what its task has taken from the inbox. There is room while the messages
+that it has not taken are few in bytes and in steps. So a slow consumer makes its producers wait; their backlogs grow,
+and with them their steps.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from topology.flight.port import descriptor
 from topology.flight.wire import FrameEncoder
 from topology.graph.errors import ConnectionLostError, InterlaceError, StoppedError
 from topology.graph.graph import TaskName
-from topology.graph.messages import Batch, End, Message, Punctuation, message_bytes
+from topology.graph.messages import Batch, End, Idle, Message, Punctuation, Watermark, message_bytes
 from topology.handle.endpoint import Endpoint
 
 STEPS_UNDER_WAY = 3
@@ -32,6 +34,9 @@ STEPS_UNDER_WAY = 3
 
 FRAME_BYTES = 4 * 1024 * 1024
 """A frame takes no further message beyond this size."""
+
+SMALL_FRAME_BYTES = 64 * 1024
+"""A frame up to this size is written by the thread that completes it: waking another would take longer."""
 
 REASON_SECONDS = 5.0
 """How long a failed write waits for the reason, which comes on the reading side of the stream."""
@@ -64,17 +69,22 @@ class FlightEdge:
         self._capacity = capacity
         self._on_failure = on_failure
         self._queue: deque[Message] = deque()
+        self._queued_bytes = 0
+        self._due = False  # what is queued is to be written now
+        self._writing = False
         self._under_way: deque[tuple[int, int]] = deque()
         self._bytes = 0
         self._steps = 0
         self._taken = 0
         self._ended = False
         self._error: Exception | None = None
+        self._write_error: Exception | None = None
+        self._encoder = FrameEncoder()
+        self._writer: Any = None
         self._stream: Any = None
         self._lock = threading.Lock()
-        self._arrived = threading.Condition(self._lock)
+        self._work = threading.Condition(self._lock)
         self._freed = threading.Condition(self._lock)
-        self._sender_waits = False
         name = f"{producer[0]}[{producer[1]}] to {consumer[0]}[{consumer[1]}]"
         self._reading = threading.Thread(target=self._read, name=f"acknowledgements of {name}", daemon=True)
         self._sending = threading.Thread(target=self._run, name=name, daemon=True)
@@ -89,6 +99,9 @@ class FlightEdge:
         """Take a message without waiting; raises the error that ended the edge."""
         with self._lock:
             self._append(message)
+            if isinstance(message, Batch | Watermark | Idle) and self.has_room:
+                return  # the rest of its step follows, or `flush`
+        self.flush()
 
     def put(self, message: Message) -> None:
         """Take a message; a batch waits for room. Raises the error that ended the edge: `StoppedError` if closed."""
@@ -96,6 +109,22 @@ class FlightEdge:
             if isinstance(message, Batch):
                 self._freed.wait_for(lambda: self.has_room or self._error is not None)
             self._append(message)
+            self._due = True
+            self._work.notify()
+
+    def flush(self) -> None:
+        """Send what has been pushed: no more will follow soon."""
+        with self._lock:
+            if not self._queue:
+                return
+            self._due = True
+            if self._writing:
+                return
+            if self._writer is None or self._queued_bytes > SMALL_FRAME_BYTES:
+                self._work.notify()
+                return
+            messages = self._taken_from_queue()
+        self._write(messages)
 
     def close(self) -> None:
         """Give up at once, whatever is under way; harmless when repeated."""
@@ -116,27 +145,27 @@ class FlightEdge:
             raise self._error
         size, steps = message_bytes(message), int(isinstance(message, Punctuation))
         self._queue.append(message)
+        self._queued_bytes += size
         self._under_way.append((size, steps))
         self._bytes += size
         self._steps += steps
-        if self._sender_waits:
-            self._arrived.notify()
 
     def _run(self) -> None:
-        """The thread that writes: connect, write frames until `End`, see the stream to its end."""
+        """The thread of the edge: connect, write what is due until `End`, see the stream to its end."""
         client = writer = None
         try:
             with raised_by(self._peer):
                 client = connect(self._endpoint)
                 writer, stream = client.do_exchange(descriptor(*self._path), call_options(self._endpoint.token))
                 with self._lock:
-                    self._stream = stream
+                    self._writer, self._stream = writer, stream
                     if self._error is not None:
                         stream.cancel()
                 self._reading.start()
-                encoder = FrameEncoder()
-                while messages := self._next_messages():
-                    writer.write_metadata(encoder.encode(messages))
+                while messages := self._due_messages():
+                    self._write(messages)
+                if self._write_error is not None:
+                    raise self._write_error
                 if self._ended:
                     writer.done_writing()
             self._reading.join()
@@ -148,22 +177,42 @@ class FlightEdge:
             for part in (writer, client):
                 _close(part)
 
-    def _next_messages(self) -> list[Message]:
-        """Wait for messages and take what waits, up to the size of a frame; none at the end."""
+    def _due_messages(self) -> list[Message]:
+        """Wait until messages are due and nobody writes, and take them; none at the end."""
         with self._lock:
-            while not self._queue and not self._ended and self._error is None:
-                self._sender_waits = True
-                self._arrived.wait()
-                self._sender_waits = False
-            messages: list[Message] = []
-            size = 0
-            while self._queue and size < FRAME_BYTES:
-                message = self._queue.popleft()
-                size += message_bytes(message)
-                messages.append(message)
-                if isinstance(message, End) and not message.source:
-                    self._ended = True
-            return messages
+            while True:
+                if self._error is not None or self._write_error is not None:
+                    return []
+                if not self._writing:
+                    if self._due:
+                        return self._taken_from_queue()
+                    if self._ended:
+                        return []
+                self._work.wait()
+
+    def _taken_from_queue(self) -> list[Message]:
+        """Take the messages of the next frame; the caller writes them and nobody else meanwhile."""
+        messages: list[Message] = []
+        size = 0
+        while self._queue and size < FRAME_BYTES:
+            message = self._queue.popleft()
+            size += message_bytes(message)
+            messages.append(message)
+            self._ended = isinstance(message, End) and not message.source
+        self._queued_bytes -= size
+        self._due = bool(self._queue)
+        self._writing = True
+        return messages
+
+    def _write(self, messages: list[Message]) -> None:
+        try:
+            self._writer.write_metadata(self._encoder.encode(messages))
+        except Exception as error:
+            self._write_error = error  # the thread of the edge finds out the reason
+        with self._lock:
+            self._writing = False
+            if self._due or self._ended or self._write_error is not None:
+                self._work.notify()
 
     def _read(self) -> None:
         """The thread that reads acknowledgements, and learns why a stream ends."""
@@ -205,7 +254,7 @@ class FlightEdge:
     def _stop(self, error: Exception) -> None:
         self._error = error
         self._queue.clear()
-        self._arrived.notify_all()
+        self._work.notify_all()
         self._freed.notify_all()
 
 

@@ -163,6 +163,7 @@ class TaskGroup:
         depth = [node.name for node in self.topology.nodes].index(hosted.node.name)
         send: Callable[[Emit], None]
         room: Callable[[], bool]
+        edges: dict[TaskName, OutgoingEdge] = {}
         if hosted.node.name in self.results:
             queue = self.results[hosted.node.name]
             send, room = partial(queue.push, hosted.counters), lambda: queue.has_room
@@ -174,7 +175,8 @@ class TaskGroup:
             channels |= {name: edge.push for name, edge in edges.items()}
             send = self._outputs(hosted, channels, near).send
             room = partial(_all_have_room, list(inboxes.values()), list(edges.values()))
-        return DrivenTask(f"{hosted.node.name}[{hosted.number}]", depth, core, hosted.inbox, send, room)
+        pause = partial(_flush, list(edges.values()))
+        return DrivenTask(f"{hosted.node.name}[{hosted.number}]", depth, core, hosted.inbox, send, room, pause)
 
     def _call_when_ready(self, name: TaskName, driven: DrivenTask) -> None:
         """Schedule a task when a message arrives for it, and when a queue or an edge that it fills has room again."""
@@ -238,3 +240,8 @@ class TaskGroup:
 
 def _all_have_room(inboxes: list[tuple[Inbox, int]], edges: list[OutgoingEdge]) -> bool:
     return all(inbox.has_room(index) for inbox, index in inboxes) and all(edge.has_room for edge in edges)
+
+
+def _flush(edges: list[OutgoingEdge]) -> None:
+    for edge in edges:
+        edge.flush()

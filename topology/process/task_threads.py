@@ -35,6 +35,7 @@ class DrivenTask:
         inbox: Inbox,
         send: Callable[[Emit], None],
         room: Callable[[], bool],
+        pause: Callable[[], None],
     ) -> None:
         self.name = name
         self.depth = depth
@@ -44,11 +45,18 @@ class DrivenTask:
         self._inbox = inbox
         self._send = send
         self._room = room
+        self._pause = pause
         self._answer: Iterator[Emit] | None = None
         self._idled = False
 
     def advance(self) -> bool:
         """Handle a few messages; return whether there is more to do now."""
+        more = self._take_turn()
+        if not more:
+            self._pause()
+        return more
+
+    def _take_turn(self) -> bool:
         for _ in range(MESSAGES_PER_TURN):
             if self._answer is None:
                 if self._core.finished or not self._room():

@@ -21,6 +21,9 @@ class OutgoingEdge(Protocol):
     def push(self, message: Message) -> None:
         """Take a message without waiting, from a sender that has asked for room."""
 
+    def flush(self) -> None:
+        """Send what has been pushed. Call it when the task pauses: until then an edge may collect a step."""
+
     def put(self, message: Message) -> None:
         """Take a message; wait while there is no room. Raises `StoppedError` when closed."""
 

@@ -103,22 +103,50 @@ def test_edges_to_several_tasks_of_a_process_share_a_port() -> None:
             edge.close()
 
 
-def test_a_step_that_waits_travels_as_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def frames_counted(end: Consumers, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The number of messages in each frame that arrives."""
     arrivals: list[int] = []
-    with consumers() as end:
-        push_all = end.inbox.push_all
+    push_all = end.inbox.push_all
 
-        def counted(index: int, messages: Sequence[Message]) -> None:
-            arrivals.append(len(messages))
-            push_all(index, messages)
+    def counted(index: int, messages: Sequence[Message]) -> None:
+        arrivals.append(len(messages))
+        push_all(index, messages)
 
-        monkeypatch.setattr(end.inbox, "push_all", counted)
+    monkeypatch.setattr(end.inbox, "push_all", counted)
+    yield arrivals
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_a_step_travels_as_one_message(monkeypatch: pytest.MonkeyPatch, small: bool) -> None:
+    if not small:
+        monkeypatch.setattr("topology.flight.edge.SMALL_FRAME_BYTES", 0)
+    with consumers() as end, frames_counted(end, monkeypatch) as arrivals:
         edge = end.connect()
-        with edge._lock:  # the thread of the edge cannot begin before the whole step waits
-            for message in step(0):
-                edge._append(message)
-        assert end.take(3) == step(0)
-        assert arrivals == [3]
+        for number in range(5):
+            for message in step(number):
+                edge.push(message)
+            assert end.take(3) == step(number)
+        assert arrivals == [3] * 5
+        edge.close()
+
+
+def test_batches_leave_without_a_punctuation_when_the_task_pauses_or_there_is_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with consumers() as end, frames_counted(end, monkeypatch) as arrivals:
+        edge = end.connect(capacity=200_000)
+        edge.push(Barrier(0))
+        end.take(1)
+        edge.push(Batch("default", ROWS, 0))
+        edge.push(Watermark(1))
+        assert not done_within(lambda: end.inbox.nbytes > 0, SHORT)
+        edge.flush()
+        end.take(2)
+        assert arrivals == [1, 2]
+        for first in range(3):
+            edge.push(Batch("default", ROWS, first))
+        end.take(3)
         edge.close()
 
 
