@@ -24,6 +24,9 @@ from tests.operators.intake.out_of_order import in_order, late_rows, reported
 from tests.spark_bridge import faulty_functions
 from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, readings
 from topology import (
+    Authority,
+    Credentials,
+    FlightPort,
     Handle,
     Input,
     InputError,
@@ -34,11 +37,13 @@ from topology import (
     TopologyBuilder,
     UnknownInputError,
 )
+from topology.flight.server import TopologyServer
+from topology.local import runtime as local_runtime
 
 
 def ingest(running: Handle) -> Any:
     inner: Any = running._running if isinstance(running, RunningJoin) else running
-    return inner._ingest
+    return inner._group.ingest
 
 
 def staged_attempts(running: Handle) -> list[tuple[str, str]]:
@@ -82,6 +87,25 @@ def test_a_fed_join_on_ray_equals_collect(spark: SparkSession, ray_cluster: None
         got = results_dataframe(running, spark).toArrow()
     expected = join().collect({"R": as_sources(r, fed_r.sources), "S": as_sources(s, fed_s.sources)})
     assert plain(got) == plain(expected)
+
+
+def test_executors_reach_an_encrypted_topology_with_what_its_endpoint_carries(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credentials = Credentials()
+
+    def encrypted(*parts: Any, **settings: Any) -> TopologyServer:
+        authority = Authority()
+        port = FlightPort(authority, certificate=credentials.issue("127.0.0.1"))
+        return TopologyServer(*parts, port=port, authority=authority, **settings)
+
+    monkeypatch.setattr(local_runtime, "TopologyServer", encrypted)
+    df = readings(spark, 300, 3, seed=21)
+    with numbers_to_sink() as running:
+        assert running.endpoint("R").location.startswith("grpc+tls://")
+        feed(df, running, progress=False)
+        got = results_dataframe(running, spark).toArrow()
+    assert sorted(plain(got)) == sorted(plain(df.toArrow()))
 
 
 def test_more_partitions_than_slots_do_not_wait_for_each_other(spark: SparkSession) -> None:
