@@ -94,10 +94,10 @@ def test_executors_reach_an_encrypted_topology_with_what_its_endpoint_carries(
 ) -> None:
     credentials = Credentials()
 
-    def encrypted(*parts: Any, **settings: Any) -> TopologyServer:
+    def encrypted(topology: Any, ingest: Any, results: Any, failure: Any) -> TopologyServer:
         authority = Authority()
         port = FlightPort(authority, certificate=credentials.issue("127.0.0.1"))
-        return TopologyServer(*parts, port=port, authority=authority, **settings)
+        return TopologyServer(topology, ingest, results, failure, port, authority)
 
     monkeypatch.setattr(local_runtime, "TopologyServer", encrypted)
     df = readings(spark, 300, 3, seed=21)
