@@ -66,6 +66,7 @@ from topology import LocalRuntime as LocalRuntime
 from topology import MapBatches as MapBatches
 from topology import Message as Message
 from topology import Metrics as Metrics
+from topology import MissingPackageError as MissingPackageError
 from topology import Origin as Origin
 from topology import OutOfOrderError as OutOfOrderError
 from topology import PartialKey as PartialKey

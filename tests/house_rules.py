@@ -40,7 +40,7 @@ APART = {
 }
 """Rooms that do not import each other, although one comes first."""
 
-MAY_UNPICKLE = {"topology/on_ray/actor.py", "indexes/kernels/machine_code.py"}
+MAY_UNPICKLE = {"topology/on_ray/by_value.py", "indexes/kernels/machine_code.py"}
 """The task's own description, which the launching program hands to its actor through Ray; and machine code, which is
 code in any case, from a directory that only the user can write to."""
 

@@ -35,6 +35,7 @@ from .graph.errors import DuplicateComponentError as DuplicateComponentError
 from .graph.errors import GroupingError as GroupingError
 from .graph.errors import InputError as InputError
 from .graph.errors import InterlaceError as InterlaceError
+from .graph.errors import MissingPackageError as MissingPackageError
 from .graph.errors import OutOfOrderError as OutOfOrderError
 from .graph.errors import SchemaError as SchemaError
 from .graph.errors import SourceEndedError as SourceEndedError

@@ -61,23 +61,13 @@ def function(compute: Callable[..., Any], name: str | None = None) -> Function:
 
     compute: takes one Arrow array per argument, all of one length, and returns one boolean per row, as an Arrow or
              NumPy array; null is unknown. It must depend on its arguments alone, and is called with candidate pairs
-             in batches of any size.
+             in batches of any size. It may be defined anywhere, also in a script, a notebook or another function; on
+             a cluster it is sent with the values that it refers to.
     name:    its name in SQL text and in plans; the function's own name by default.
     """
     if not callable(compute):
         raise PredicateError(f"function() takes a Python function over Arrow arrays, not {compute!r}")
     if isinstance(compute, Function):
         return compute if name in (None, compute.name) else Function(compute, str(name))
-    where = getattr(compute, "__qualname__", "")
-    if "<" in where:
-        kind = (
-            "a lambda"
-            if where.endswith("<lambda>")
-            else f"{compute.__name__}, which is defined inside another function,"
-        )
-        raise PredicateError(
-            f"{kind} cannot be found by the other processes that a join may run in: "
-            "define the condition with def at the top of a module"
-        )
     own: str = getattr(compute, "__name__", type(compute).__name__)
-    return Function(compute, name or own)
+    return Function(compute, name or own.strip("<>"))

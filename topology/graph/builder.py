@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
 import pyarrow as pa
 
+from topology.graph.by_value import dumps
 from topology.graph.components import DEFAULT_STREAM, Bolt, Component, Input, Sink, Spout
 from topology.graph.errors import (
     CycleError,
@@ -245,9 +245,9 @@ class TopologyBuilder:
 
 def _require_pickle(description: object, what: str) -> None:
     try:
-        pickle.dumps(description)
+        dumps(description)
     except Exception as error:
         raise UnpicklableError(
-            f"{what} cannot be sent to another process ({error}): keep functions at module level "
-            f"and open files, sockets and locks in build()"
+            f"{what} cannot be sent to another process ({error}): open files, sockets and locks in build(), "
+            f"or in the function that uses them"
         ) from error

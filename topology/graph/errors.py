@@ -1,6 +1,7 @@
 """Errors, grouped by who has to fix them.
 
 `TopologyError` and its subclasses: the description of a topology is wrong, and its author changes it.
+`MissingPackageError`: the machines lack what the topology imports, and their owner installs it.
 `InputError` and its subclasses: a client's call is refused. Nothing has changed, and the topology goes on.
 `ClusterError`: the Ray cluster cannot be joined. Nothing was launched.
 `TaskError`: the code of a component failed while running, and the topology has stopped.
@@ -39,6 +40,10 @@ class GroupingError(TopologyError):
 
 class UnpicklableError(TopologyError):
     """A component's description cannot be sent to another process."""
+
+
+class MissingPackageError(InterlaceError, RuntimeError):
+    """A machine of the cluster lacks a package, or has another version of it."""
 
 
 class InputError(InterlaceError, ValueError):

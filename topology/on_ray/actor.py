@@ -182,11 +182,11 @@ def actor_class(name: str) -> type:
             import sys
 
             sys.path.extend(path for path in paths if path not in sys.path)
-            from ray import cloudpickle
 
             from topology.on_ray.actor import TaskProcess
+            from topology.on_ray.by_value import loads
 
-            self._process = TaskProcess(cloudpickle.loads(order))
+            self._process = TaskProcess(loads(order))
 
         def address(self) -> Any:
             return self._process.address()

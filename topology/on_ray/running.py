@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import ray
-from ray import cloudpickle
 
 from topology.flight.auth import Authority, Grant, Right
 from topology.flight.client import FlightClient
@@ -29,6 +28,7 @@ from topology.handle.status import State, Status, WorkerStatus
 from topology.on_ray.actor import Address, Failure, TaskOrder, actor_class
 from topology.on_ray.answers import gather, reason
 from topology.on_ray.background_calls import BackgroundCalls
+from topology.on_ray.by_value import dumps
 from topology.on_ray.cluster import membership, require_one_machine
 from topology.tasks.metrics import Metrics
 
@@ -219,7 +219,7 @@ class RayTopology(RunningTopology):
                 )  # fmt: skip
                 name = f"{self.topology.name}/{node.name}[{number}]"
                 actor = make(actor_class(name)).options(name=name, namespace=launch)
-                self._actors[node.name, number] = actor.remote(paths, cloudpickle.dumps(order))
+                self._actors[node.name, number] = actor.remote(paths, dumps(order))
         for task, answer in self._ask("address", START_SECONDS).items():
             if isinstance(answer, Failure):
                 raise TaskError(*task, answer.text)

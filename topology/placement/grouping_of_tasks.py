@@ -48,8 +48,11 @@ def label_classes(topology: Topology) -> list[LabelClass]:
 
 
 def default_groups(topology: Topology) -> list[Group]:
-    """Entry, exit, and every other task on its own; one group if there is no other task."""
-    return _in_order(topology, [group for found in label_classes(topology) for group in _default_of(found)])
+    """Entry, exit, and every other task on its own; entry and exit together if there is no other task."""
+    classes = label_classes(topology)
+    if any(found.alone for found in classes):
+        return _in_order(topology, [group for found in classes for group in found.groups])
+    return _in_order(topology, [found.entry + found.exit for found in classes])
 
 
 def single_groups(topology: Topology) -> list[Group]:
@@ -87,10 +90,6 @@ def _place(topology: Topology, node: Node) -> str | None:
         for side in ("inputs", "sinks")
     }
     return "inputs" if near["inputs"] > near["sinks"] else "sinks"
-
-
-def _default_of(found: LabelClass) -> list[Group]:
-    return found.groups if found.alone else [found.entry + found.exit]
 
 
 def _shares(classes: list[LabelClass], count: int) -> list[int]:

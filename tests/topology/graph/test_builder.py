@@ -195,8 +195,9 @@ def feeding_itself() -> None:
 
 
 def unpicklable_function() -> None:
+    lock = threading.Lock()
     builder = words()
-    builder.bolt("lambda", MapBatches(lambda rows: rows)).shuffle_grouping("words")
+    builder.bolt("lambda", MapBatches(lambda rows: rows if lock else None)).shuffle_grouping("words")
     builder.build()
 
 
@@ -207,14 +208,16 @@ def unpicklable_state() -> None:
 
 
 def unpicklable_check_of_an_input() -> None:
+    lock = threading.Lock()
     builder = TopologyBuilder("t")
-    builder.input("checked", Input(check=lambda schema: None))
+    builder.input("checked", Input(check=lambda schema: lock.release()))
     builder.build()
 
 
 def unpicklable_custom_grouping() -> None:
+    lock = threading.Lock()
     builder = words()
-    builder.bolt("bolt", MapBatches(same)).custom_grouping("words", lambda rows, tasks: [0] * rows.num_rows)
+    builder.bolt("bolt", MapBatches(same)).custom_grouping("words", lambda rows, tasks: [lock.locked()] * rows.num_rows)
     builder.build()
 
 
@@ -248,10 +251,10 @@ MISTAKES: list[tuple[Callable[[], None], type[TopologyError], list[str]]] = [
     (listening_twice, GroupingError, ["'count'", "'words'", "keep one grouping"]),
     (cycle, CycleError, ["'b' -> 'c' -> 'a' -> 'b'", "remove one edge"]),
     (feeding_itself, CycleError, ["'a' -> 'a'", "remove one edge"]),
-    (unpicklable_function, UnpicklableError, ["'lambda'", "module level"]),
+    (unpicklable_function, UnpicklableError, ["'lambda'", "lock", "in the function that uses them"]),
     (unpicklable_state, UnpicklableError, ["'locked'", "lock", "in build()"]),
-    (unpicklable_check_of_an_input, UnpicklableError, ["'checked'", "module level"]),
-    (unpicklable_custom_grouping, UnpicklableError, ["'bolt'", "Custom grouping on 'words'", "module level"]),
+    (unpicklable_check_of_an_input, UnpicklableError, ["'checked'", "lock"]),
+    (unpicklable_custom_grouping, UnpicklableError, ["'bolt'", "Custom grouping on 'words'", "lock"]),
     (wishes(cpus=-1), TopologyError, ["'heavy'", "cpus", "0.01 or more, not -1"]),
     (wishes(cpus=0), TopologyError, ["'heavy'", "cpus", "not 0"]),
     (wishes(cpus=float("nan")), TopologyError, ["'heavy'", "cpus", "not nan"]),
@@ -285,6 +288,16 @@ def test_a_failed_call_adds_nothing() -> None:
         builder.bolt("bolt", MapBatches(same), parallelism=0)
     fed(builder)
     assert [node.name for node in builder.build().nodes] == ["words", "bolt"]
+
+
+def test_functions_may_be_defined_anywhere() -> None:
+    limit = 3
+    builder = TopologyBuilder("t")
+    builder.input("checked", Input(check=lambda schema: None))
+    builder.bolt("limited", MapBatches(lambda rows: rows.slice(0, limit))).custom_grouping(
+        "checked", lambda rows, tasks: [0] * rows.num_rows
+    )
+    assert [node.name for node in builder.build().nodes] == ["checked", "limited"]
 
 
 def test_every_kind_of_component_says_what_its_tasks_need() -> None:

@@ -236,6 +236,14 @@ def test_a_topology_without_bolts_is_one_process() -> None:
     assert groups(place(builder.build(), [SERVER])) == [["in/0", "results/0"]]
 
 
+def test_entry_and_exit_are_apart_where_anything_runs_between_them() -> None:
+    builder = TopologyBuilder("labelled")
+    builder.input("in")
+    builder.bolt("model", MapBatches(same)).shuffle_grouping("in").resources(labels={"disk": "ssd"})
+    builder.sink().global_grouping("model")
+    assert groups(place(builder.build(), [SERVER])) == [["in/0"], ["model/0"], ["results/0"]]
+
+
 def test_a_spout_is_alone() -> None:
     builder = TopologyBuilder("numbers")
     builder.spout("numbers", Numbers(), parallelism=2)

@@ -1,0 +1,32 @@
+"""Sends the description of a topology to the processes of a cluster, with the user's code in it."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from topology.graph import by_value
+from topology.graph.errors import MissingPackageError, UnpicklableError
+
+
+def dumps(description: object) -> bytes:
+    """Pickle a topology, or an order that holds one, with the user's functions and classes (see graph/by_value)."""
+    try:
+        return by_value.dumps(description)
+    except Exception as error:
+        raise UnpicklableError(
+            f"the topology cannot be sent to another process ({error}): open files, sockets and locks in build(), "
+            f"or in the function that uses them"
+        ) from error
+
+
+def loads(data: bytes) -> Any:
+    """Unpickle what the launching program has sent through Ray."""
+    try:
+        return pickle.loads(data)  # noqa: S301 - from the program that launched the topology, through Ray
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise MissingPackageError(
+            f"the code of the topology imports '{error.name}', which this machine lacks: install '{package}' on every "
+            f"machine of the cluster, as it is installed where the topology was launched"
+        ) from error
