@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from topology import ERROR_KINDS, ConnectionLostError, Endpoint, InterlaceError
+from topology import ERROR_KINDS, ConnectionLostError, Endpoint, InterlaceError, TlsError
 
 
 class SparkUnavailableError(InterlaceError, RuntimeError):
@@ -43,9 +43,11 @@ def restored(text: str) -> InterlaceError:
 
 @contextmanager
 def calling(endpoint: Endpoint) -> Iterator[None]:
-    """Use it around an executor's calls: adds the executor's machine to the error of a lost connection."""
+    """Use it around an executor's calls: adds the executor's machine to the error of a connection."""
     try:
         yield
+    except TlsError as error:
+        raise TlsError(f"{error} (called by a Spark executor on {socket.gethostname()})") from None
     except ConnectionLostError as error:
         raise ConnectionLostError(
             f"{error} (called by a Spark executor on {socket.gethostname()}; {endpoint.location} must be reachable "

@@ -11,8 +11,8 @@ The call's own failure means nothing here: the streams of the connection report 
 
 from __future__ import annotations
 
-import atexit
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -35,7 +35,6 @@ class Heartbeats:
         self._clients: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._stop = threading.Event()
 
     def watch(self, client: flight.FlightClient, token: str) -> None:
         """Keep the connection of a client alive until the client is closed or dropped."""
@@ -43,19 +42,8 @@ class Heartbeats:
         with self._lock:
             self._clients[id(client)] = (weakref.ref(client), options)
             if self._thread is None or not self._thread.is_alive():  # a forked child has the object, but no thread
-                self._stop.clear()
                 self._thread = threading.Thread(target=self._run, name="Flight heartbeats", daemon=True)
                 self._thread.start()
-                # A thread that is inside a Flight call when the interpreter ends would abort the process.
-                atexit.unregister(self.stop)
-                atexit.register(self.stop)
-
-    def stop(self) -> None:
-        """End the thread; it begins again with the next client."""
-        self._stop.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join(2 * ANSWER_SECONDS)
 
     @property
     def watched(self) -> int:
@@ -64,13 +52,12 @@ class Heartbeats:
             return len(self._clients)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._seconds):
+        while True:
+            time.sleep(self._seconds)
             with self._lock:
                 watched = list(self._clients.items())
             for key, (reference, options) in watched:
                 client = reference()
-                if self._stop.is_set():
-                    return
                 if client is None or not _beat(client, options):
                     self._forget(key, reference)
                 del client  # it may be the last reference

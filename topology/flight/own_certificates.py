@@ -15,10 +15,15 @@ from topology.flight.tls import Certificate, Tls
 from topology.graph.errors import TopologyError
 
 
-def credentials(tls: Tls | None = None) -> IssuesCertificates:
+def credentials(tls: Tls | bool | None = None) -> IssuesCertificates:
     """Return what issues the certificates of a topology: a new authority, or the user's own certificates, checked."""
-    if tls is None:
+    if tls is None or tls is True:
         return Credentials()
+    if not isinstance(tls, Tls):
+        raise TopologyError(
+            f"tls={tls!r}: give None (encrypt what leaves this machine), True (encrypt everything) or Tls(...), your "
+            f"own certificates; encryption cannot be switched off"
+        )
     tls = tls.read()
     chain = _certificates("certificate", str(tls.certificate))
     key = _private_key(str(tls.key))

@@ -59,7 +59,8 @@ class FlightPort(flight.FlightServerBase):
                 location_of(scheme, host, 0), tls_certificates=shown, middleware={MIDDLEWARE: TokenCheck(authority)}
             )
         except (pa.ArrowException, OSError) as error:
-            raise TopologyError(f"cannot listen on {host}: {error}") from None
+            cause = "" if certificate is None else "; is its key that of the certificate, and are both PEM?"
+            raise TopologyError(f"cannot listen on {host}: {error}{cause}") from None
         self.location = location_of(scheme, host, self.port)
         self._root = None if certificate is None else certificate.root
         # At the interpreter's exit pyarrow shuts servers down and waits for their clients without limit: an idle

@@ -1,9 +1,13 @@
 """Connections: which peers are trusted, what a failed handshake says, and that silence is noticed."""
 
 import datetime as dt
+import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +25,8 @@ from topology.flight.heartbeat import Heartbeats
 from topology.flight.port import HEARTBEAT, action, descriptor
 from topology.flight.tls import Certificate
 from topology.handle.endpoint import Endpoint
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +79,12 @@ def encrypted(credentials: Credentials) -> Iterator[Peer]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heartbeats]:
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Heartbeats:
     """A ping after a second of silence, and heartbeats of their own."""
     own = Heartbeats(0.25)
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 1.0)
     monkeypatch.setattr(connection, "heartbeats", own)
-    yield own
-    own.stop()
+    return own
 
 
 def call(endpoint: Endpoint, operation: str = HEARTBEAT, timeout: float = LONG) -> None:
@@ -236,3 +241,37 @@ def test_heartbeats_end_with_their_client(encrypted: Peer, impatient: Heartbeats
     seen = encrypted.heartbeats
     wait_for(lambda: encrypted.heartbeats > seen, "heartbeats begin again")
     third.close()
+
+
+PROGRAM = """
+import sys, time
+from topology import Authority, Endpoint, FlightPort, Grant, Right, connect
+from topology.flight import connection, heartbeat
+
+heartbeat.ANSWER_SECONDS = 0.5
+connection.heartbeats = heartbeat.Heartbeats(0.001)
+authority, heard = Authority(), []
+token = authority.issue(Grant(Right.READ, "x"))
+port = FlightPort(authority)
+port.actions["heartbeat"] = lambda *call: heard.append(call) or b""
+clients = [connect(port.endpoint(token)), connect(Endpoint(sys.argv[1], token))]
+while len(heard) < 3:
+    time.sleep(0.001)
+
+
+class Slow:
+    def __del__(self, sleep=time.sleep):
+        sleep(1.5)
+
+
+ends_slowly = Slow()  # calls return while the interpreter goes away
+"""
+
+
+def test_a_program_ends_in_the_midst_of_heartbeats() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # takes connections and never answers
+        finished = subprocess.run(
+            [sys.executable, "-c", PROGRAM, f"grpc://127.0.0.1:{mute.getsockname()[1]}"],
+            capture_output=True, text=True, check=False, cwd=ROOT, timeout=LONG,
+        )  # fmt: skip
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")

@@ -3,6 +3,7 @@
 import datetime as dt
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -85,9 +86,16 @@ def handshake(made: IssuesCertificates, host: str = "localhost") -> Certificate:
     return certificate
 
 
-def test_without_a_setting_there_is_a_new_authority_each_time() -> None:
-    assert credentials().root != credentials().root
-    handshake(credentials(), "127.0.0.1")
+@pytest.mark.parametrize("setting", [None, True])
+def test_without_certificates_there_is_a_new_authority_each_time(setting: bool | None) -> None:
+    assert credentials(setting).root != credentials(setting).root
+    handshake(credentials(setting), "127.0.0.1")
+
+
+@pytest.mark.parametrize("setting", [False, "cluster.pem", 1])
+def test_a_setting_of_another_kind_is_refused(setting: Any) -> None:
+    with pytest.raises(TopologyError, match=f"tls={setting!r}: give None .* cannot be switched off"):
+        credentials(setting)
 
 
 def test_a_certificate_of_a_company_is_used_as_it_is(root: Issuer) -> None:
