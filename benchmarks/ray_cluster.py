@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -58,9 +58,7 @@ class Observed:
 
 def modes() -> dict[str, Runtime]:
     """The ways to run on Ray, by name."""
-    if "tls" in {field.name for field in fields(RayRuntime)}:
-        return {"ray": RayRuntime(tls=False), "ray with TLS": RayRuntime(tls=True)}  # type: ignore[call-arg]
-    return {"ray": RayRuntime()}
+    return {"ray": RayRuntime(), "ray with TLS": RayRuntime(tls=True)}
 
 
 def start_cluster() -> None:

@@ -67,6 +67,7 @@ from topology import MapBatches as MapBatches
 from topology import Message as Message
 from topology import Metrics as Metrics
 from topology import MissingPackageError as MissingPackageError
+from topology import NameTakenError as NameTakenError
 from topology import Origin as Origin
 from topology import OutOfOrderError as OutOfOrderError
 from topology import PartialKey as PartialKey
@@ -83,6 +84,8 @@ from topology import SourceEndedError as SourceEndedError
 from topology import Spout as Spout
 from topology import SpoutTask as SpoutTask
 from topology import StaleStreamError as StaleStreamError
+from topology import State as State
+from topology import Status as Status
 from topology import StoppedError as StoppedError
 from topology import Task as Task
 from topology import TaskContext as TaskContext
@@ -95,9 +98,12 @@ from topology import TopologyError as TopologyError
 from topology import UnknownComponentError as UnknownComponentError
 from topology import UnknownInputError as UnknownInputError
 from topology import UnknownStreamError as UnknownStreamError
+from topology import UnknownTopologyError as UnknownTopologyError
 from topology import UnpicklableError as UnpicklableError
 from topology import Watermark as Watermark
 from topology import Workers as Workers
+from topology import WorkerStatus as WorkerStatus
+from topology import attach as attach
 
 __all__: list[str]
 __version__: str

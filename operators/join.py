@@ -175,16 +175,25 @@ class StreamJoin:
         return explain(self.resolved, schemas or observed.schemas, observed.metrics)
 
     def launch(
-        self, runtime: Runtime | None = None, *, sources: Mapping[str, Sequence[str]] | None = None
+        self,
+        runtime: Runtime | None = None,
+        *,
+        sources: Mapping[str, Sequence[str]] | None = None,
+        name: str | None = None,
+        detached: bool = False,
+        replace: bool = False,
     ) -> RunningJoin:
         """Start the join and return its handle.
 
-        sources: the physical sources of each stream. A source that is not named here should be announced with
-                 `running.open` before others have sent rows of a later time than its first.
+        sources:  the physical sources of each stream. A source that is not named here should be announced with
+                  `running.open` before others have sent rows of a later time than its first.
+        name:     the name under which `attach` finds the join on a cluster.
+        detached: let it outlive this program, on a cluster, until someone stops it.
+        replace:  stop what runs under this name, instead of raising an error.
         """
         check_launch(runtime, sources, self.stream_names)
         self._warn_of_unbounded_state()
-        return start(self, runtime, sources)
+        return start(self, runtime, sources, name=name, detached=detached, replace=replace)
 
     def collect(self, inputs: Inputs, runtime: Runtime | None = None) -> pa.Table:
         """Run the join over finite inputs and return all results, in result order.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -83,33 +85,45 @@ class RunningJoin(Handle):
     def stop(self) -> None:
         self._running.stop()
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._running.__exit__(kind, error, traceback)
+
     def pin(self, stream: str, schema: pa.Schema) -> None:
         description = self.topology.require_input(stream)
         if stream not in self._schemas:
             InputGuard(stream, description).pin(schema)  # a guard of its own: only its judgement is wanted
-            check_types(self.join.resolved, {**self._schemas, stream: schema})
+            check_types(self.join.resolved, {**self.schemas, stream: schema})
         self._running.pin(stream, schema)
         self._schemas[stream] = schema
 
+    def schema(self, stream: str) -> pa.Schema | None:
+        if stream not in self._schemas:
+            known = self._running.schema(stream)  # another program may have sent its rows
+            if known is None:
+                return None
+            self._schemas[stream] = known
+        return self._schemas[stream]
+
     def explain(self) -> Explanation:
         """Show what runs, why, and what has been observed so far."""
-        return explain(self.join.resolved, self._schemas, self.metrics())
+        return explain(self.join.resolved, self.schemas, self.metrics())
 
     @property
     def schemas(self) -> dict[str, pa.Schema]:
         """The schemas of the streams that have sent rows or been pinned."""
-        return dict(self._schemas)
+        known = {stream: self.schema(stream) for stream in self.join.stream_names}
+        return {stream: schema for stream, schema in known.items() if schema is not None}
 
     def result_schema(self) -> pa.Schema:
         """Return the columns of the results; those of a stream that has sent nothing yet have type null."""
-        join = self.join.resolved
-        return join.selection.result_schema(
-            (self._schemas.get(join.streams[LEFT]), self._schemas.get(join.streams[RIGHT]))
-        )
+        join, known = self.join.resolved, self.schemas
+        return join.selection.result_schema((known.get(join.streams[LEFT]), known.get(join.streams[RIGHT])))
 
     def late_schema(self) -> pa.Schema:
         """Return the columns of `late`; event_time has type null while no stream has sent anything."""
-        for stream, schema in self._schemas.items():
+        for stream, schema in self.schemas.items():
             return late_schema(_event_time_type(self.join.resolved, stream, schema) or pa.int64())
         return late_schema(pa.null())
 
@@ -126,11 +140,27 @@ class RunningJoin(Handle):
             log.warning("%d rows take no part in the join: %s; collect_with_late() or late() shows them", total, shown)
 
 
-def start(join: StreamJoin, runtime: Runtime | None, sources: Mapping[str, Sequence[str]] | None) -> RunningJoin:
+def start(
+    join: StreamJoin,
+    runtime: Runtime | None,
+    sources: Mapping[str, Sequence[str]] | None,
+    *,
+    name: str | None = None,
+    detached: bool = False,
+    replace: bool = False,
+) -> RunningJoin:
     """Launch the topology of a join and announce its sources."""
-    running = RunningJoin((runtime or LocalRuntime()).launch(join.topology()), join)
-    for stream, names in (sources or {}).items():
-        running.open(stream, *names)
+    make_handle = partial(RunningJoin, join=join)
+    launched = (runtime or LocalRuntime()).launch(
+        join.topology(), name=name, detached=detached, replace=replace, make_handle=make_handle
+    )
+    running = make_handle(launched)
+    try:
+        for stream, names in (sources or {}).items():
+            running.open(stream, *names)
+    except BaseException:
+        running.stop()
+        raise
     return running
 
 

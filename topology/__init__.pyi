@@ -36,6 +36,7 @@ from .graph.errors import GroupingError as GroupingError
 from .graph.errors import InputError as InputError
 from .graph.errors import InterlaceError as InterlaceError
 from .graph.errors import MissingPackageError as MissingPackageError
+from .graph.errors import NameTakenError as NameTakenError
 from .graph.errors import OutOfOrderError as OutOfOrderError
 from .graph.errors import SchemaError as SchemaError
 from .graph.errors import SourceEndedError as SourceEndedError
@@ -47,6 +48,7 @@ from .graph.errors import TopologyError as TopologyError
 from .graph.errors import UnknownComponentError as UnknownComponentError
 from .graph.errors import UnknownInputError as UnknownInputError
 from .graph.errors import UnknownStreamError as UnknownStreamError
+from .graph.errors import UnknownTopologyError as UnknownTopologyError
 from .graph.errors import UnpicklableError as UnpicklableError
 from .graph.event_time import Times as Times
 from .graph.event_time import check_event_time as check_event_time
@@ -83,6 +85,7 @@ from .handle.status import State as State
 from .handle.status import Status as Status
 from .handle.status import WorkerStatus as WorkerStatus
 from .local.runtime import LocalRuntime as LocalRuntime
+from .on_ray.attaching import attach as attach
 from .on_ray.runtime import RayRuntime as RayRuntime
 from .placement.cluster_node import ClusterNode as ClusterNode
 from .placement.fit import missing as missing

@@ -101,6 +101,10 @@ class Ingest:
         """Check a schema against the stream's and keep it."""
         self._streams[stream].ledger.pin(schema)
 
+    def schema(self, stream: str) -> pa.Schema | None:
+        """The schema of a stream's rows; None while it is not known."""
+        return self._streams[stream].ledger.schema
+
     def sources(self, stream: str) -> dict[str, int]:
         """Rows taken so far from each source of a stream."""
         return self._streams[stream].ledger.sources

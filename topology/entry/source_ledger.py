@@ -81,6 +81,12 @@ class SourceLedger:
             known = self._sources.get(source)
             return known is not None and known.attempt is not None
 
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The schema that all rows have; None while it is not known."""
+        with self.lock:
+            return self._guard.schema
+
     def pin(self, schema: pa.Schema) -> None:
         """Check a schema and keep it for all rows that follow."""
         with self.lock:

@@ -39,6 +39,7 @@ class FlightClient:
         )
         self._client = connect(endpoint)
         self._feeds: dict[str, _Put] = {}
+        self._readers: list[Any] = []
         self._lock = threading.Lock()
 
     def send(self, stream: str, source: str, batches: Batches) -> int:
@@ -84,10 +85,16 @@ class FlightClient:
         """Check the schema of a stream's future rows and keep it."""
         self._act("pin", stream, body=schema.serialize().to_pybytes())
 
+    def schema(self, stream: str) -> pa.Schema | None:
+        """Return the schema of a stream's rows; None while it is not known."""
+        answer = self._act("schema", stream)
+        return pa.ipc.read_schema(pa.py_buffer(answer)) if answer else None
+
     def results(self, sink: str) -> Generator[pa.RecordBatch, None, None]:
         """Iterate over the rows of a sink until its end. Rows are given out once; leaving early gives up the rest."""
         with raised_by(self._peer):
             reader = self._client.do_get(ticket("results", sink), self._aligned)
+        self._readers.append(reader)
         try:
             while True:
                 with raised_by(self._peer):
@@ -100,10 +107,13 @@ class FlightClient:
                 else:
                     yield chunk.data
         finally:
+            self._readers.remove(reader)
             reader.cancel()
 
     def close(self) -> None:
-        """Close the connection; harmless when repeated."""
+        """Close the connection, and end the wait of a thread that reads results; harmless when repeated."""
+        for reader in list(self._readers):
+            reader.cancel()
         with self._lock:
             for feed in self._feeds.values():
                 feed.abandon()
@@ -118,11 +128,13 @@ class FlightClient:
     ) -> None:
         self.close()
 
-    def _act(self, *parts: str, body: bytes = b"", deadline: bool = True) -> None:
+    def _act(self, *parts: str, body: bytes = b"", deadline: bool = True) -> bytes:
         options = self._action_options if deadline else self._options
+        answer = b""
         with raised_by(self._peer):
-            for _ in self._client.do_action(action(*parts, body=body), options):
-                pass
+            for result in self._client.do_action(action(*parts, body=body), options):
+                answer = result.body.to_pybytes()
+        return answer
 
 
 class _Put:

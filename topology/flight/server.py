@@ -7,6 +7,7 @@ Operations (see `FlightPort` for how they are named):
   put    send, stream, source        live rows; a batch's metadata may name another source, no batch asks for an ack
   put    stage, stream, source, attempt
   action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
+  action schema, stream              answers with the schema, or with nothing while it is not known
   action finish, stream [, source]
   get    results, sink               rows are given out once, to one reader at a time
 """
@@ -59,8 +60,11 @@ class TopologyServer:
         self._tokens: dict[tuple[str, bool], str] = {}
         self._readers: set[str] = set()
         self._lock = threading.Lock()
+        self._reader_left = threading.Condition(self._lock)
         self._port.puts.update(send=self._send, stage=self._stage)
-        self._port.actions.update(open=self._open, pin=self._pin, commit=self._commit, finish=self._finish)
+        self._port.actions.update(
+            open=self._open, pin=self._pin, schema=self._schema, commit=self._commit, finish=self._finish
+        )
         self._port.gets.update(results=self._read)
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
@@ -116,6 +120,12 @@ class TopologyServer:
         self._ingest.pin(stream, schema)
         return b""
 
+    def _schema(self, caller: Caller, path: Path, body: bytes) -> bytes:
+        (stream,) = _parts(path, "stream")
+        self._require(caller, Right.WRITE, stream)
+        schema = self._ingest.schema(stream)
+        return b"" if schema is None else bytes(schema.serialize())
+
     def _commit(self, caller: Caller, path: Path, body: bytes) -> bytes:
         stream, source, attempt, rows = _parts(path, "stream", "source", "attempt", "rows")
         self._require(caller, Right.CONTROL, stream)
@@ -137,8 +147,9 @@ class TopologyServer:
         caller.require(Right.READ, sink)
         if sink not in self._results:
             raise InputError(f"topology '{self._topology.name}' has no sink '{sink}' here")
-        with self._lock:
-            if sink in self._readers:
+        with self._reader_left:
+            # A reader that has gone is noticed a moment later; the next one need not fail because of that.
+            if not self._reader_left.wait_for(lambda: sink not in self._readers, 4 * LOOK_UP_SECONDS):
                 raise InputError(f"sink '{sink}' has a reader already; its results are read once, by one reader")
             self._readers.add(sink)
         batches = self._waiting(sink, context)
@@ -163,8 +174,9 @@ class TopologyServer:
                 elif queue.closed or self._port.closed:
                     raise queue.error or self._failure() or StoppedError("the topology has been stopped")
         finally:
-            with self._lock:
+            with self._reader_left:
                 self._readers.discard(sink)
+                self._reader_left.notify_all()
 
     def _batches(self, stream: str, reader: Any) -> Iterator[tuple[pa.RecordBatch | None, bytes]]:
         """Yield the batches that a client sends, validated and within bounds, with their metadata."""

@@ -46,6 +46,17 @@ class MissingPackageError(InterlaceError, RuntimeError):
     """A machine of the cluster lacks a package, or has another version of it."""
 
 
+class NameTakenError(TopologyError):
+    """A topology of that name is running."""
+
+
+class UnknownTopologyError(TopologyError, KeyError):
+    """No topology of that name is running."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class InputError(InterlaceError, ValueError):
     """A call from outside is refused; nothing has changed."""
 

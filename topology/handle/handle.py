@@ -81,6 +81,10 @@ class Handle(ABC):
         """Fix the schema of a stream before its rows come; raises a `SchemaError` if it does not fit."""
 
     @abstractmethod
+    def schema(self, stream: str) -> pa.Schema | None:
+        """Return the schema of a stream's rows; None while no rows have come and nobody has pinned it."""
+
+    @abstractmethod
     def stop(self) -> None:
         """Stop all tasks and free what they hold; harmless when repeated. Raises what made a task fail, once."""
 

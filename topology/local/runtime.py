@@ -102,6 +102,10 @@ class LocalTopology(RunningTopology):
         self.topology.require_input(stream)
         self._group.ingest.pin(stream, schema)
 
+    def schema(self, stream: str) -> pa.Schema | None:
+        self.topology.require_input(stream)
+        return self._group.ingest.schema(stream)
+
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         self.topology.require_input(stream)
         with self._translated_stop():

@@ -1,4 +1,5 @@
-"""on_ray: the runtime on Ray, with one actor per task. The only room that imports ray.
+"""on_ray: the runtime on Ray, whose workers hold one or more tasks. The only room that imports ray.
 
-In: a `Topology`. Out: a `RunningTopology`. Imports all rooms except local.
+In: a `Topology`. Out: a `RunningTopology`, the client of a controller that owns the workers. Imports all rooms except
+local. Read in this order: charter, lease, worker, reservation, controller; launching, running, attaching, runtime.
 """

@@ -58,6 +58,12 @@ class Membership:
                 self._ours = self._own_cluster = False
                 ray.shutdown()
 
+    @property
+    def started_cluster(self) -> bool:
+        """Whether this process has started the cluster, which then ends with it."""
+        node = ray._private.worker._global_node
+        return node is not None and bool(node.is_head())
+
     def _check_connection(self, address: str | None) -> None:
         """Raise an error if this process is connected to another cluster than the one it asks for."""
         if client.ray.is_connected():

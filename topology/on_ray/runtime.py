@@ -1,30 +1,53 @@
-"""The Ray runtime: each task is a process that Ray places and watches; rows travel over Arrow Flight."""
+"""The Ray runtime: workers on a cluster hold the tasks; rows travel over Arrow Flight."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
+from typing import Literal
 
+from topology.flight.tls import Tls
+from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
 from topology.handle.running import MakeHandle, RunningTopology, Runtime
+from topology.on_ray.by_value import dumps
+from topology.on_ray.charter import Charter
+from topology.on_ray.cluster import membership
+from topology.on_ray.launching import claim, end_controller, new_owner, wait_until_running
+from topology.on_ray.lease import LeaseSeconds
+from topology.on_ray.nodes import cluster_nodes
 from topology.on_ray.running import RayTopology
+from topology.placement.place import place
+from topology.placement.wishes import Wish
+from topology.process.task_group import GroupSettings
 from topology.tasks.inbox import DEFAULT_CAPACITY
+
+LEASES = LeaseSeconds()
 
 
 @dataclass(frozen=True)
 class RayRuntime(Runtime):
-    """Runs a topology on a Ray cluster, one actor per task.
+    """Runs a topology on a Ray cluster, in workers that hold one or more tasks each.
 
-    address:         the cluster to join ("auto": the one on this machine); None: the one that this process is connected
-                     to, or else a new one on this machine, which ends with the topology.
+    address:         the cluster to join: "host:port", "auto" for the one on this machine, "local" for a new one. None:
+                     the one that this process is connected to, else what RAY_ADDRESS names, else the one on this
+                     machine, else a new one, which ends with the program.
+    placement:       "default": inputs, gate and router in one worker, collector and sinks in one, every other task in a
+                     worker of its own; "per-task": a worker per task; `Workers(n)`: n workers.
+    tls:             None: listen on loopback only, without encryption, if the cluster has one node; on the nodes'
+                     addresses, with TLS, if it has several. True: the latter in any case. `Tls(...)`: as True, with
+                     certificates of your own.
     edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
     spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
-    plain_network:   allow a cluster of several machines; rows travel unencrypted between them.
+    progress:        show on a terminal what a launch waits for.
     """
 
     address: str | None = None
+    placement: Wish = "default"
+    tls: Tls | Literal[True] | None = field(default=None, repr=False)
     edge_bytes: int = DEFAULT_CAPACITY
     spill_directory: str | None = None
-    plain_network: bool = False
+    progress: bool = True
 
     def launch(
         self,
@@ -35,11 +58,50 @@ class RayRuntime(Runtime):
         replace: bool = False,
         make_handle: MakeHandle | None = None,
     ) -> RunningTopology:
-        """Start one actor per task, connect them and start the tasks."""
-        return RayTopology(
-            topology,
-            address=self.address,
-            edge_bytes=self.edge_bytes,
-            spill_directory=self.spill_directory,
-            plain_network=self.plain_network,
+        """Start the controller and the workers, connect them and start the tasks."""
+        _check_name(name)
+        if not (self.tls is None or self.tls is True or isinstance(self.tls, Tls)):
+            raise TopologyError(
+                f"tls must be None, True or Tls(...), not {self.tls!r}: nothing listens beyond one machine without TLS"
+            )
+        membership.join(self.address)
+        try:
+            if detached and membership.started_cluster:
+                raise TopologyError(
+                    "a detached topology needs a cluster that outlives this program, and this one ends with it: start "
+                    "one with 'ray start --head', or name one with RayRuntime(address=...)"
+                )
+            owner = None if detached else new_owner()
+            charter = self._charter(topology, name or topology.name.replace("/", "-"), owner, make_handle)
+            controller = claim(charter, name is not None, replace)
+            try:
+                description = wait_until_running(controller, owner, self.progress)
+                return RayTopology(topology, description, controller, owner)
+            except BaseException:
+                end_controller(controller)
+                raise
+        except BaseException:
+            membership.leave()
+            raise
+
+    def _charter(self, topology: Topology, name: str, owner: str | None, make_handle: MakeHandle | None) -> Charter:
+        nodes = cluster_nodes()
+        return Charter(
+            name,
+            dumps(topology),
+            dumps(make_handle),
+            tuple(topology.inputs),
+            topology.sinks,
+            place(topology, nodes, self.placement),
+            GroupSettings(self.edge_bytes, self.spill_directory),
+            LEASES,
+            self.tls is not None or len(nodes) > 1,
+            self.tls.read() if isinstance(self.tls, Tls) else None,
+            owner,
+            tuple(path for path in sys.path if path),
         )
+
+
+def _check_name(name: str | None) -> None:
+    if name is not None and (not isinstance(name, str) or not name or "/" in name):
+        raise TopologyError(f"a topology's name is a text without '/', such as 'trips', not {name!r}")

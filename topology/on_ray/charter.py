@@ -1,0 +1,76 @@
+"""What passes between a program and the controller of its topology."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from topology.flight.tls import Tls
+from topology.graph.graph import TaskName
+from topology.handle.endpoint import Endpoint
+from topology.handle.status import State
+from topology.on_ray.lease import LeaseSeconds
+from topology.placement.placement import Placement
+from topology.process.task_group import GroupSettings
+
+NAMESPACE = "interlace"
+"""The Ray namespace of all controllers and workers."""
+
+
+def controller_name(topology: str) -> str:
+    """The name of the actor that controls a topology."""
+    return f"{topology}/controller"
+
+
+@dataclass(frozen=True)
+class Charter:
+    """Everything that a controller needs to launch its topology and to describe it to other programs.
+
+    topology:     the description, packed by value; the controller itself never unpacks it.
+    make_handle:  what `attach` calls to make its handle, packed likewise.
+    streams:      the names of inputs and sinks; each gets endpoints.
+    owner:        the program that renews the lease; None for a detached topology.
+    paths:        where the launching program finds its modules.
+    """
+
+    name: str
+    topology: bytes = field(repr=False)
+    make_handle: bytes = field(repr=False)
+    inputs: tuple[str, ...]
+    sinks: tuple[str, ...]
+    placement: Placement
+    settings: GroupSettings
+    leases: LeaseSeconds
+    encrypted: bool
+    tls: Tls | None = field(repr=False)
+    owner: str | None
+    paths: tuple[str, ...] = field(repr=False)
+    runtime_env: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a program needs to hold a handle of a running topology."""
+
+    name: str
+    topology: bytes = field(repr=False)
+    make_handle: bytes = field(repr=False)
+    endpoints: Mapping[tuple[str, bool], Endpoint] = field(repr=False)
+    edge_bytes: int
+    leases: LeaseSeconds
+    detached: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state of a topology as its followers see it; `version` grows with each change.
+
+    note: what a launch is waiting for.
+    """
+
+    version: int
+    state: State
+    note: str = ""
+    failed_task: TaskName | None = None
+    error: str = ""

@@ -1,0 +1,165 @@
+"""Launches a topology from the side of the program: claims its name, makes its controller and waits until it runs."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace as changed
+from typing import Any, TextIO
+
+import ray
+
+from topology.graph.errors import NameTakenError, TaskError, TopologyError
+from topology.handle.status import State
+from topology.on_ray.by_value import dumps
+from topology.on_ray.charter import NAMESPACE, Charter, Description, Report, controller_name
+from topology.on_ray.controller import START_SECONDS, controller_class
+from topology.on_ray.lease import RENEWAL_SECONDS
+
+ANSWER_SECONDS = 10.0
+"""How long a controller may take for a small answer before it is taken to be frozen."""
+
+log = logging.getLogger("interlace")
+
+
+def new_owner() -> str:
+    """Return a name for this program, which nobody else uses."""
+    return uuid.uuid4().hex
+
+
+def find_controller(name: str) -> Any | None:
+    """Return the controller of a topology, or None if none runs under that name."""
+    try:
+        return ray.get_actor(controller_name(name), NAMESPACE)
+    except ValueError:
+        return None
+
+
+def running_names() -> list[str]:
+    """The names of all topologies on this cluster."""
+    suffix = controller_name("")
+    actors = ray.util.list_named_actors(all_namespaces=True)
+    names = [actor["name"] for actor in actors if actor["namespace"] == NAMESPACE]
+    return sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
+
+
+def claim(charter: Charter, named: bool, replace: bool) -> Any:
+    """Make the controller of a new topology and return it.
+
+    Ray gives a name to one actor only, so that of two programs that launch at once one succeeds. A name that the user
+    did not choose gets a number if it is taken.
+    """
+    for name in _names(charter.name, named):
+        running = find_controller(name)
+        if running is not None and named:
+            if not replace and _is_led(running):
+                raise NameTakenError(
+                    f"a topology called '{name}' is running: use attach('{name}') to work with it, "
+                    f"launch(..., replace=True) to stop it and take its place, or another name"
+                )
+            end_controller(running)
+        elif running is not None:
+            continue
+        try:
+            return _make(charter, name)
+        except ValueError:  # another program was faster
+            if named:
+                raise NameTakenError(
+                    f"another program has just launched a topology called '{name}': use attach('{name}')"
+                ) from None
+    raise AssertionError("there is always another name")
+
+
+def wait_until_running(controller: Any, owner: str | None, shown: bool) -> Description:
+    """Start the topology and show what it waits for; raise why it could not be started."""
+    progress = LaunchProgress(shown)
+    with progress:
+        ray.get(controller.begin.remote(), timeout=START_SECONDS)
+        report = Report(-1, State.STARTING)
+        while report.state is State.STARTING:
+            report = ray.get(controller.follow.remote(owner, report.version, RENEWAL_SECONDS), timeout=START_SECONDS)
+            progress.show(report.note)
+    if report.state is not State.RUNNING:
+        raise launch_error(report)
+    described: Description = ray.get(controller.describe.remote(), timeout=START_SECONDS)
+    return described
+
+
+def launch_error(report: Report) -> Exception:
+    """The error of a topology that failed."""
+    if report.failed_task is None:
+        return TopologyError(report.error)
+    return TaskError(*report.failed_task, report.error)
+
+
+def end_controller(controller: Any) -> None:
+    """Stop a topology and wait until its controller has gone; a controller that does not answer is killed."""
+    try:
+        ray.get(controller.stop.remote(), timeout=ANSWER_SECONDS * 2)
+    except ray.exceptions.RayError:
+        pass
+    ray.kill(controller)
+    try:
+        ray.get(controller.status.remote(), timeout=ANSWER_SECONDS)
+    except ray.exceptions.RayError:
+        pass  # now it is gone, and its name is free
+
+
+def _names(wanted: str, chosen_by_user: bool) -> Iterator[str]:
+    yield wanted
+    if not chosen_by_user:
+        for number in itertools.count(2):
+            yield f"{wanted}-{number}"
+
+
+def _is_led(controller: Any) -> bool:
+    """Whether a topology still has a controller that answers, and has not ended."""
+    try:
+        status = ray.get(controller.status.remote(), timeout=ANSWER_SECONDS)
+    except ray.exceptions.RayError:
+        return False
+    return status.state in (State.STARTING, State.RUNNING)
+
+
+def _make(charter: Charter, name: str) -> Any:
+    options: dict[str, Any] = {
+        "name": controller_name(name),
+        "namespace": NAMESPACE,
+        "lifetime": "detached",
+        "max_restarts": 0,
+        "max_task_retries": 0,
+        "num_cpus": 0,
+    }
+    if charter.runtime_env is not None:
+        options["runtime_env"] = dict(charter.runtime_env)
+    actor = ray.remote(controller_class(controller_name(name))).options(**options)
+    return actor.remote(list(charter.paths), dumps(changed(charter, name=name)))
+
+
+class LaunchProgress:
+    """Shows on a terminal what a launch waits for; elsewhere it only logs."""
+
+    def __init__(self, shown: bool = True, out: TextIO | None = None) -> None:
+        self._out = out or sys.stderr
+        self._live = shown and self._out.isatty()
+        self._last = ""
+
+    def __enter__(self) -> LaunchProgress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._live and self._last:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+
+    def show(self, note: str) -> None:
+        """Show a new note in place of the last."""
+        if note and note != self._last:
+            self._last = note
+            log.info("%s", note)
+            if self._live:
+                self._out.write(f"\r\x1b[K{note}...")
+                self._out.flush()

@@ -1,0 +1,28 @@
+"""The nodes of the Ray cluster that this process is connected to."""
+
+from __future__ import annotations
+
+import ray
+from ray._private.state import available_resources_per_node
+
+from topology.placement.cluster_node import ClusterNode
+
+
+def cluster_nodes() -> list[ClusterNode]:
+    """Return the nodes that are alive, with what is free on each."""
+    free = available_resources_per_node()
+    nodes = []
+    for node in ray.nodes():
+        if node["Alive"]:
+            left, total = free.get(node["NodeID"], {}), node["Resources"]
+            nodes.append(
+                ClusterNode(
+                    node["NodeID"],
+                    node["NodeManagerAddress"],
+                    float(left.get("CPU", 0.0)),
+                    float(total.get("CPU", 0.0)),
+                    int(left.get("memory", 0)),
+                    dict(node.get("Labels") or {}),
+                )
+            )
+    return nodes

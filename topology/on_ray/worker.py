@@ -1,0 +1,237 @@
+"""A worker: one process of a topology on Ray, with one or more of its tasks.
+
+Ray starts the process, names it and reports its death; rows never pass through Ray. Inside the process runs a
+`TaskGroup`, as in the embedded runtime. Edges to tasks in other workers are Flight streams. The worker listens on the
+address of its own node, and on loopback only if the whole topology is on one machine.
+
+A worker is detached: it does not die with the program that launched it. It ends itself when its controller has gone or
+has not answered for the time of its lease.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import ray
+
+from topology.flight.auth import Authority
+from topology.flight.edge import FlightEdge
+from topology.flight.edge_receiver import EdgeReceiver
+from topology.flight.port import FlightPort
+from topology.flight.server import TopologyServer
+from topology.flight.tls import Certificate
+from topology.graph.errors import ConnectionLostError, TaskError
+from topology.graph.graph import TaskName, Topology
+from topology.handle.endpoint import Endpoint
+from topology.on_ray.by_value import loads
+from topology.on_ray.lease import RENEWAL_SECONDS, Lease
+from topology.process.task_group import GroupSettings, TaskGroup
+from topology.tasks.metrics import TaskMetrics
+
+CALL_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class WorkerOrder:
+    """What a worker is to do.
+
+    topology:      the description, packed by value: the node may lack the modules of the user's program.
+    host:          the address to listen on.
+    certificate:   what proves that address to clients; None on loopback.
+    channel_token: the token that workers show each other.
+    """
+
+    topology: bytes = field(repr=False)
+    tasks: tuple[TaskName, ...]
+    settings: GroupSettings
+    incarnation: int
+    lease_seconds: float
+    host: str
+    certificate: Certificate | None = field(repr=False)
+    root: str | None = field(repr=False)
+    authority: Authority = field(repr=False)
+    channel_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a worker listens, and the machine that it runs on."""
+
+    location: str
+    node_id: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task ended early; `lost`: only because another process went away."""
+
+    task: TaskName
+    text: str
+    lost: bool = False
+
+
+class WorkerProcess:
+    """Owns the group of tasks and the port of one worker."""
+
+    def __init__(self, order: WorkerOrder) -> None:
+        self._order = order
+        self._failure: Failure | None = None
+        self._over = threading.Event()
+        self._group: TaskGroup | None = None
+        self._port = FlightPort(order.authority, order.host, order.certificate)
+        try:
+            topology: Topology = loads(order.topology)
+            self._group = TaskGroup(topology, order.tasks, order.settings, self._failed)
+        except TaskError as error:
+            self._fail(Failure((error.component, error.task), error.traceback_text))
+            return
+        here = self._group.tasks
+        fed_from_elsewhere = {
+            name: (task.origins, task.inbox)
+            for name, task in here.items()
+            if any(origin.component and (origin.component, origin.task) not in here for origin in task.origins)
+        }
+        EdgeReceiver(self._port, fed_from_elsewhere)
+        TopologyServer(topology, self._group.ingest, self._group.results, port=self._port, authority=order.authority)
+
+    def address(self) -> Address | Failure:
+        """Return where the worker listens, or why a task could not be built."""
+        node = ray.get_runtime_context().get_node_id()
+        return self._failure or Address(self._port.location, node, os.getpid())
+
+    def start(self, addresses: Mapping[TaskName, Address]) -> None:
+        """Connect to the tasks in other workers and start."""
+        group, order = self._group, self._order
+        assert group is not None
+        here = ray.get_runtime_context().get_node_id()
+        edges = {}
+        for producer in order.tasks:
+            for consumer in group.topology.targets(producer):
+                if consumer not in group.tasks:
+                    edges[producer, consumer] = FlightEdge(
+                        Endpoint(addresses[consumer].location, order.channel_token, order.root),
+                        producer,
+                        consumer,
+                        group.topology.input_index(producer, consumer),
+                        order.incarnation,
+                        order.settings.edge_bytes,
+                        partial(self._edge_broke, producer),
+                    )
+
+        def near(component: str) -> list[int]:
+            tasks = range(group.topology.node(component).parallelism)
+            return [task for task in tasks if addresses[component, task].node_id == here]
+
+        group.connect(edges, near)
+        group.start()
+
+    def wait(self) -> Failure | None:
+        """Wait until a task has failed or the worker has been closed; return the failure, or None."""
+        self._over.wait()
+        return self._failure
+
+    def metrics(self) -> tuple[TaskMetrics, ...]:
+        """The counters of the tasks so far."""
+        return () if self._group is None else self._group.metrics()
+
+    def close(self) -> None:
+        """Close all queues and edges, which wakes everyone who waits here and in the workers that feed this one."""
+        if self._group is not None:
+            self._group.close_queues()
+            self._group.ingest.close()
+        self._over.set()
+
+    def _failed(self, error: TaskError) -> None:
+        self._fail(Failure((error.component, error.task), error.traceback_text))
+
+    def _edge_broke(self, producer: TaskName, error: Exception) -> None:
+        self._fail(Failure(producer, str(error), lost=isinstance(error, ConnectionLostError)))
+
+    def _fail(self, failure: Failure) -> None:
+        self._failure = self._failure or failure
+        self.close()
+
+
+def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[], None]) -> None:
+    """Report to the controller until it has gone, dismisses the worker or has not answered for its lease; then `end`.
+
+    A process that was frozen itself asks once more before it gives up: only unanswered calls count.
+    """
+    pause = threading.Event()
+    while True:
+        try:
+            if not ray.get(controller.beat.remote(worker), timeout=CALL_SECONDS):
+                break
+            lease.renew()
+        except ray.exceptions.GetTimeoutError:
+            if lease.lapsed:
+                break
+        except ray.exceptions.RayError:  # the controller is dead, or the node has lost the cluster
+            if lease.lapsed or _is_gone(controller):
+                break
+        pause.wait(RENEWAL_SECONDS)
+    end()
+
+
+def _is_gone(controller: Any) -> bool:
+    """Whether Ray knows that the controller has died, as opposed to being out of reach for the moment."""
+    try:
+        ray.get(controller.status.remote(), timeout=CALL_SECONDS)
+    except ray.exceptions.ActorDiedError:
+        return True
+    except ray.exceptions.RayError:
+        return False
+    return False
+
+
+def worker_class(name: str) -> type:
+    """Return the class of the actor; Ray shows its name in lists of processes and actors.
+
+    The class is made inside a function so that Ray sends it by value: a process of a cluster that was started elsewhere
+    cannot import this package before it knows where to find it.
+    """
+
+    class Worker:
+        def __init__(self, paths: list[str], order: bytes, controller: Any, worker: str) -> None:
+            import sys
+            import threading
+
+            sys.path.extend(path for path in paths if path not in sys.path)
+            from topology.on_ray.by_value import loads
+            from topology.on_ray.lease import Lease
+            from topology.on_ray.worker import WorkerProcess, serve_while_led
+
+            given = loads(order)
+            self._process = WorkerProcess(given)
+            reporting = (controller, worker, Lease(given.lease_seconds), self._end)
+            threading.Thread(target=serve_while_led, args=reporting, name="reporting", daemon=True).start()
+
+        def address(self) -> Any:
+            return self._process.address()
+
+        def start(self, addresses: Any) -> None:
+            self._process.start(addresses)
+
+        def wait(self) -> Any:
+            return self._process.wait()
+
+        def metrics(self) -> Any:
+            return self._process.metrics()
+
+        def close(self) -> None:
+            self._process.close()
+
+        def _end(self) -> None:
+            import os
+
+            self._process.close()
+            os._exit(0)
+
+    Worker.__name__ = Worker.__qualname__ = name
+    return Worker
