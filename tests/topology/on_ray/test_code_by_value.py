@@ -77,7 +77,7 @@ SCRIPT = """
 
     if __name__ == "__main__":
         os.chdir("/")
-        ray = il.RayRuntime()
+        ray = il.RayRuntime(address="local")
         expected = joined(il.LocalRuntime())
         assert expected, "no matches"
         found = joined(ray)
@@ -89,10 +89,12 @@ SCRIPT = """
     """
 
 
+@pytest.mark.ray
 def test_a_script_and_a_module_beside_it_need_not_be_on_the_nodes(tmp_path: Path) -> None:
     (tmp_path / "helpers.py").write_text(dedent(HELPERS))
     (tmp_path / "script.py").write_text(dedent(SCRIPT))
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    environment["PYTHONPATH"] = str(PROJECT)
     script = subprocess.run(
         [sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600,
         check=False,
