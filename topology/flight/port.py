@@ -16,6 +16,7 @@ import ipaddress
 import json
 import socket
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -34,6 +35,12 @@ CLOSE_SECONDS = 2.0
 HEARTBEAT = "heartbeat"
 """The action that every port answers; see `heartbeat.py`."""
 
+SILENT_SECONDS = 60.0
+"""After how long without a heartbeat a client is taken to be gone: many times the interval of heartbeats."""
+
+MOST_PEERS = 1000
+"""When more connections than this have had heartbeats, those long silent are forgotten."""
+
 Path = tuple[str, ...]
 """The subject of an operation: names of streams, sources, attempts."""
 
@@ -51,6 +58,7 @@ class FlightPort(flight.FlightServerBase):
         self.exchanges: dict[str, TakeRows] = {}
         self.gets: dict[str, GiveRows] = {}
         self.actions: dict[str, Act] = {HEARTBEAT: lambda caller, path, body: b""}
+        self._heard: dict[str, float] = {}
         self.closed = False
         scheme = PLAIN if certificate is None else ENCRYPTED
         shown = None if certificate is None else [(str(certificate.chain_pem), str(certificate.key_pem))]
@@ -90,6 +98,11 @@ class FlightPort(flight.FlightServerBase):
         if self.closed:
             raise StoppedError("the topology has been stopped")
 
+    def has_lost(self, context: flight.ServerCallContext) -> bool:
+        """Whether the client of a call has fallen silent: its connection had heartbeats, and has them no more."""
+        heard = self._heard.get(context.peer())
+        return heard is not None and time.monotonic() - heard > SILENT_SECONDS
+
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Take rows from a client."""
         with sent_to_client():
@@ -106,14 +119,25 @@ class FlightPort(flight.FlightServerBase):
         """Give rows to a client."""
         with sent_to_client():
             operation, path = _named(_list(ticket.ticket))
+            self._heard.pop(context.peer(), None)  # those of an earlier connection from the same address and port
             schema, batches = _known(self.gets, operation)(_caller(context), path, context)
             return flight.GeneratorStream(schema, _reporting(batches))
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Run a small operation for a client."""
         with sent_to_client():
+            if action.type == HEARTBEAT:
+                self._note_heartbeat(context.peer())
             names, _, content = action.body.to_pybytes().partition(b"\n")
             yield _known(self.actions, action.type)(_caller(context), tuple(_list(names)), content)
+
+    def _note_heartbeat(self, peer: str) -> None:
+        now = time.monotonic()
+        self._heard[peer] = now
+        if len(self._heard) > MOST_PEERS:  # each connection is a new peer
+            for other, heard in list(self._heard.items()):
+                if now - heard > 10 * SILENT_SECONDS:
+                    self._heard.pop(other, None)
 
 
 def _check_host(host: str, certificate: Certificate | None) -> None:

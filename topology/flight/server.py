@@ -25,7 +25,7 @@ from topology.entry.ingest import Ingest
 from topology.flight.auth import Authority, Caller, Grant, Right
 from topology.flight.port import FlightPort, Path
 from topology.flight.wire import aligned, embedded
-from topology.graph.errors import InputError, StoppedError, TopologyError
+from topology.graph.errors import ConnectionLostError, InputError, StoppedError, TopologyError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
@@ -164,9 +164,12 @@ class TopologyServer:
         try:
             while not queue.finished:
                 rows = queue.next(LOOK_UP_SECONDS)
-                if context.is_cancelled():
+                lost = self._port.has_lost(context)
+                if lost or context.is_cancelled():
                     if rows is not None:
                         queue.give_back(rows)
+                    if lost:
+                        raise ConnectionLostError(f"the reader of sink '{sink}' has fallen silent")
                     return
                 if rows is not None:
                     yield rows

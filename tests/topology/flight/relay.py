@@ -31,7 +31,7 @@ class Relay:
         return b"".join(self._recorded)
 
     def cut(self) -> None:
-        """Drop every byte from now on; the connections stay open."""
+        """Drop every byte from now on; neither end learns that the other has closed."""
         self._silent.set()
 
     def close(self) -> None:
@@ -59,7 +59,8 @@ class Relay:
                 if not self._silent.is_set():
                     self._recorded.append(received)
                     target.sendall(received)
-            target.shutdown(socket.SHUT_WR)
+            if not self._silent.is_set():
+                target.shutdown(socket.SHUT_WR)
         except OSError:
             return
 

@@ -16,8 +16,21 @@ import pytest
 
 from tests.topology.flight.relay import relayed
 from tests.topology.waiting import LONG, wait_for
-from topology import Authority, ConnectionLostError, FlightPort, Grant, Right, TlsError, connect
+from topology import (
+    Authority,
+    ConnectionLostError,
+    FlightClient,
+    FlightPort,
+    Grant,
+    InputError,
+    LocalRuntime,
+    Right,
+    TlsError,
+    TopologyBuilder,
+    connect,
+)
 from topology.flight import certificates, connection
+from topology.flight import port as port_module
 from topology.flight.auth import action_options, call_options
 from topology.flight.certificates import Credentials
 from topology.flight.errors import raised_by
@@ -227,6 +240,33 @@ def test_a_cut_link_ends_an_idle_stream(
             assert time.monotonic() - began < 50  # gRPC's own patience is a minute
         finally:
             stream.close()
+
+
+def test_a_reader_that_is_cut_off_makes_room_for_the_next(
+    impatient: Heartbeats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "PING_SECONDS", 1.0)
+    builder = TopologyBuilder("read")
+    builder.input("in")
+    builder.sink().shuffle_grouping("in")
+    with LocalRuntime().launch(builder.build()) as running:
+        endpoint = running.endpoint("results")
+        port: FlightPort = running._server._port  # type: ignore[attr-defined]
+        with relayed(port.port) as relay, FlightClient(relay.before(endpoint)) as first:
+            running.send("in", pa.record_batch({"x": [1]}))
+            reading = first.results("results")
+            assert next(reading).to_pydict() == {"x": [1]}
+            wait_for(lambda: len(port._heard) == 1, "the first heartbeat")
+            relay.cut()
+            with FlightClient(endpoint) as second:
+                with pytest.raises(InputError, match="has a reader already"):
+                    next(second.results("results"))
+                monkeypatch.setattr(port_module, "SILENT_SECONDS", 2.0)
+                wait_for(lambda: not running._server._readers, "the first reader is given up")  # type: ignore[attr-defined]
+                running.send("in", pa.record_batch({"x": [2]}))
+                assert next(second.results("results")).to_pydict() == {"x": [2]}
+            with pytest.raises(ConnectionLostError):
+                next(reading)
 
 
 def test_heartbeats_end_with_their_client(encrypted: Peer, impatient: Heartbeats) -> None:
