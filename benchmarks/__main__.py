@@ -57,6 +57,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="smaller and shorter: to see that it works")
     parser.add_argument("--json", metavar="FILE", help="also write the JSON object to a file")
     options = parser.parse_args(arguments)
+    os.environ.setdefault("INTERLACE_KERNELS", "compiled")  # figures are those of machine code from the first row on
     print(f"{options.name} on {machine()}", flush=True)
     result = importlib.import_module(BENCHMARKS[options.name]).run(options.quick)
     line = json.dumps({"name": options.name, "machine": machine(), "rows": result["rows"]})

@@ -1,5 +1,6 @@
 """Shared by all tests: one small Ray cluster, the tiers, and rules for every run."""
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -7,6 +8,9 @@ import pytest
 from hypothesis import settings
 
 from tests import leftover_processes, skips_in_ci, tiers
+
+# Tests do not depend on which kernels an earlier run has compiled; some are about the Python form.
+os.environ.setdefault("INTERLACE_KERNELS", "compiled")
 
 # The first example of a test may compile a kernel, and the machine may be busy: no test is judged by its time.
 settings.register_profile("interlace", deadline=None, print_blob=True)

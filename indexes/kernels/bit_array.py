@@ -44,6 +44,12 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
+@trailing_zeros.in_python
+def _trailing_zeros(word: np.uint64) -> np.uint64:
+    bits = int(word)
+    return np.uint64((bits & -bits).bit_length() - 1 if bits else 64)
+
+
 @instruction
 def count_bits(typing_context: Any, word: Any) -> Any:
     """Number of set bits of a word: one machine instruction."""
@@ -53,6 +59,11 @@ def count_bits(typing_context: Any, word: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
+
+
+@count_bits.in_python
+def _count_bits(word: np.uint64) -> np.uint64:
+    return np.uint64(int(word).bit_count())
 
 
 @kernel

@@ -58,6 +58,11 @@ def load_word(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., A
     return types.uint64(array, types.intp), generate
 
 
+@load_word.in_python
+def _load_word(array: np.ndarray, index: int) -> np.uint64:
+    return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "big"))
+
+
 @kernel
 def order_of_bytes(a: np.ndarray, a_begin: int, a_size: int, b: np.ndarray, b_begin: int, b_size: int) -> int:
     """-1, 0 or 1 as the first byte string is less than, equal to or greater than the second.

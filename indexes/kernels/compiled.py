@@ -1,20 +1,22 @@
 """Kernels: functions that Numba compiles, without the GIL, and the machine instructions that they use.
 
-Numba takes a third of a second and 60 MB to import. So both decorators only note the function: Numba is imported, and
-the kernel compiled or loaded from disk, with the first call from Python. A process whose tasks call no kernel never
-imports it.
+Numba takes a third of a second and 60 MB to import. So the decorators only note the function: Numba is imported, and
+the kernel loaded from disk or compiled, with the first call from Python (`dispatch`). A process whose tasks call no
+kernel never imports it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from indexes.kernels.interpreted import python_form
 
 _CONSTANTS = (bool, int, float, str, bytes, np.generic)
 _making = threading.RLock()
@@ -22,14 +24,17 @@ _making = threading.RLock()
 
 
 class Kernel:
-    """A function that is compiled for the types of its first call; other kernels may call it, too.
+    """A function that is compiled for the types of its arguments; other kernels may call it, too.
 
     Numba asks an unknown object in compiled code for `_numba_type_`, and so finds the kernels that a kernel calls.
+
+    may_interpret: whether Python may run the function until it is compiled.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, may_interpret: bool = True) -> None:
         update_wrapper(self, function)
         self.py_func = function
+        self._may_interpret = may_interpret
         self._dispatcher: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -40,10 +45,15 @@ class Kernel:
         """Numba's form of the kernel. Cost: O(1) after the first time."""
         with _making:
             if self._dispatcher is None:
-                from indexes.kernels.machine_code import cached_dispatcher
+                from indexes.kernels.dispatch import make_dispatcher
 
-                self._dispatcher = cached_dispatcher(self.py_func, source_stamp(self.py_func))
+                self._dispatcher = make_dispatcher(self.py_func, source_stamp(self.py_func), self.python)
             return self._dispatcher
+
+    @cached_property
+    def python(self) -> Callable[..., Any] | None:
+        """The function as Python runs it, called by other kernels in this form; None if Python must not."""
+        return python_form(self.py_func, _form) if self._may_interpret else None
 
     @property
     def _numba_type_(self) -> Any:
@@ -53,12 +63,21 @@ class Kernel:
 
 
 class Instruction:
-    """A function that kernels call and Python cannot: it generates LLVM code, as one of Numba's intrinsics."""
+    """A function that generates LLVM code, as one of Numba's intrinsics, for kernels that call it.
+
+    python: the same as a function of Python; None: kernels that use it are never interpreted.
+    """
 
     def __init__(self, generator: Callable[..., Any]) -> None:
         self.__name__, self.__doc__ = generator.__name__, generator.__doc__
         self.py_func = generator
+        self.python: Callable[..., Any] | None = None
         self._type: Any = None
+
+    def in_python(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Use `function` in interpreted kernels; a decorator."""
+        self.python = function
+        return function
 
     @property
     def _numba_type_(self) -> Any:
@@ -72,9 +91,21 @@ class Instruction:
             return self._type
 
 
+def _form(value: Any) -> Any:
+    return value.python if isinstance(value, Kernel | Instruction) else value
+
+
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile `function` with its first call; later processes on this machine load the machine code from disk."""
+    """Compile `function` with its first calls; later processes on this machine load the machine code from disk.
+
+    Until then Python runs it. So its cost must not exceed the number of elements of its arguments by much.
+    """
     return Kernel(function)
+
+
+def compiled_kernel(function: Callable[..., Any]) -> Any:
+    """As `kernel`, for functions that compare all pairs of rows: the first call waits until it is compiled."""
+    return Kernel(function, may_interpret=False)
 
 
 def instruction(generator: Callable[..., Any]) -> Any:

@@ -13,29 +13,19 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
-import platform
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import llvmlite  # type: ignore[import-untyped]
-from numba import __version__ as numba_version
-from numba import njit
-from numba.core import compiler, serialize
-from numba.core.caching import NullCache
-from numba.core.compiler_lock import global_compiler_lock
-
-from indexes.kernels.cache_directory import cache_directory
+from numba.core import serialize
 
 MOST_BYTES = 256 << 20
 """When the directory holds more, entries that were not used for longest are removed until half of it is free."""
 
 _CHECK_BYTES = 32
-_VERSIONS = (platform.python_version(), platform.python_implementation(), numba_version, llvmlite.__version__)
 
 
 class MachineCode:
@@ -44,6 +34,10 @@ class MachineCode:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._locks: int | None = None
+
+    def has(self, name: str) -> bool:
+        """Whether there is an entry of that name. Cost: O(1)."""
+        return (self.directory / name).exists()
 
     def load(self, name: str) -> Any:
         """The entry of that name, or None if there is none or it is damaged. Cost: O(bytes)."""
@@ -72,8 +66,10 @@ class MachineCode:
                 unfinished.unlink(missing_ok=True)
 
     @contextmanager
-    def compiling(self, name: str) -> Iterator[None]:
+    def compiling(self, name: str, *, wait: bool = True) -> Iterator[bool]:
         """Let one process at a time compile an entry; whoever has waited finds it on disk.
+
+        Yields whether it is this one, which it always is after waiting.
 
         An entry is one byte of a file; the system unlocks it if the process dies. The caller holds Numba's own lock, so
         it is the only thread of its process here. A kernel locks those that it calls, never its callers, so no two
@@ -83,12 +79,15 @@ class MachineCode:
         try:
             if self._locks is None:
                 self._locks = os.open(self.directory / "locks", os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, place)
+            fcntl.lockf(self._locks, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
+        except BlockingIOError:
+            yield False
+            return
         except OSError:  # a read-only directory, or a file system without locks: the work may be done twice
-            yield
+            yield True
             return
         try:
-            yield
+            yield True
         finally:
             fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, place)
 
@@ -102,53 +101,3 @@ class MachineCode:
             size -= status.st_size
             if size <= MOST_BYTES // 2:
                 return
-
-
-class _KernelCache(NullCache):
-    """The entries of one kernel, in the form that a dispatcher asks for."""
-
-    def __init__(self, store: MachineCode, function: Callable[..., Any], stamp: str) -> None:
-        code = function.__code__
-        self._store = store
-        self._kernel = (function.__module__, code.co_qualname, code.co_firstlineno, stamp)
-
-    def name(self, signature: Any, context: Any) -> str:
-        """The name of the entry of a signature."""
-        parts = (*self._kernel, str(signature), context.codegen().magic_tuple(), _VERSIONS)
-        return blake2b(repr(parts).encode(), digest_size=20).hexdigest()
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        target_context.refresh()
-        entry = self._store.load(self.name(sig, target_context))
-        return None if entry is None else compiler.CompileResult._rebuild(target_context, *entry)
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        self._store.save(self.name(sig, data.target_context), data._reduce())
-
-
-_stores: dict[Path, MachineCode] = {}
-_opening = threading.Lock()
-
-
-def cached_dispatcher(function: Callable[..., Any], stamp: str) -> Any:
-    """Numba's dispatcher of a kernel, which loads from and saves to disk.
-
-    stamp: a digest of the sources that the machine code depends on.
-
-    Numba has no public hook for a cache of one's own; tests watch the private ones used here.
-    """
-    dispatcher = njit(nogil=True)(function)
-    directory = cache_directory()
-    if directory is None:
-        return dispatcher
-    with _opening:
-        store = _stores.setdefault(directory, MachineCode(directory))
-    dispatcher._cache = cache = _KernelCache(store, function, stamp)
-    compile_one = dispatcher.compile
-
-    def compile_once(signature: Any) -> Any:
-        with global_compiler_lock, store.compiling(cache.name(signature, dispatcher.targetctx)):
-            return compile_one(signature)
-
-    dispatcher.compile = compile_once
-    return dispatcher

@@ -30,3 +30,8 @@ def prefetch(typing: Any, array: Any, index: Any) -> tuple[Any, Callable[..., An
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+@prefetch.in_python
+def _prefetch(array: object, index: int) -> None:
+    pass

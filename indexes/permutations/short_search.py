@@ -12,12 +12,14 @@ table; the caller keeps the blocks alive meanwhile.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
 from indexes.kernels.bit_array import level_starts
 from indexes.kernels.compiled import instruction, kernel
+from indexes.kernels.interpreted import widening
 from indexes.permutations.row_filter import keep_between, sort_rows
 from indexes.permutations.sorted_run import GROUP, search_group
 
@@ -48,6 +50,12 @@ def array_at(typing_context: Any, address: Any, size: Any, like: Any) -> Any:
         return array._getvalue()
 
     return types.Array(like.dtype, 1, "C")(types.intp, types.intp, like), generate
+
+
+@array_at.in_python
+def _array_at(address: int, size: int, like: np.ndarray) -> np.ndarray:
+    memory = (ctypes.c_byte * (int(size) * like.itemsize)).from_address(int(address))
+    return widening(np.frombuffer(memoryview(memory), like.dtype))
 
 
 @kernel

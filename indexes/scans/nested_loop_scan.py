@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indexes.kernels.compiled import kernel
+from indexes.kernels.compiled import compiled_kernel, kernel
 from indexes.scans.code_frame import NOWHERE, encode_bounds
 
 GROUP = 8
@@ -84,7 +84,7 @@ def holds(
     return least == 0
 
 
-@kernel
+@compiled_kernel
 def scan_blocks(
     codes: np.ndarray,
     keys: np.ndarray,

@@ -93,5 +93,5 @@ def _cut(words: np.ndarray, leads: np.ndarray) -> None:
         digits = top
         if bits < 64:
             digits = (top << np.uint64(64 - bits)) | (below >> np.uint64(bits)) if bits > 0 else np.uint64(0)
-        size = math.ldexp(float(digits >> np.uint64(11)), 64 * place + bits - 53)
+        size = math.ldexp(float(digits >> np.uint64(11)), int(64 * place + bits - 53))
         leads[row] = -size if negative else size
