@@ -74,6 +74,8 @@ from topology import PartialKey as PartialKey
 from topology import Placement as Placement
 from topology import Plan as Plan
 from topology import Punctuation as Punctuation
+from topology import QuotaError as QuotaError
+from topology import Quotas as Quotas
 from topology import RayRuntime as RayRuntime
 from topology import RunningTopology as RunningTopology
 from topology import Runtime as Runtime

@@ -1,3 +1,4 @@
+from .checks.quotas import Quotas as Quotas
 from .entry.input_guard import InputGuard as InputGuard
 from .flight.auth import Authority as Authority
 from .flight.auth import Grant as Grant
@@ -38,6 +39,7 @@ from .graph.errors import InterlaceError as InterlaceError
 from .graph.errors import MissingPackageError as MissingPackageError
 from .graph.errors import NameTakenError as NameTakenError
 from .graph.errors import OutOfOrderError as OutOfOrderError
+from .graph.errors import QuotaError as QuotaError
 from .graph.errors import SchemaError as SchemaError
 from .graph.errors import SourceEndedError as SourceEndedError
 from .graph.errors import StaleStreamError as StaleStreamError

@@ -26,7 +26,6 @@ from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, reading
 from topology import (
     Authority,
     Credentials,
-    FlightPort,
     Handle,
     Input,
     InputError,
@@ -37,6 +36,7 @@ from topology import (
     TopologyBuilder,
     UnknownInputError,
 )
+from topology.flight.client_port import ClientPort
 from topology.flight.server import TopologyServer
 from topology.local import runtime as local_runtime
 
@@ -96,7 +96,7 @@ def test_executors_reach_an_encrypted_topology_with_what_its_endpoint_carries(
 
     def encrypted(topology: Any, ingest: Any, results: Any, failure: Any) -> TopologyServer:
         authority = Authority()
-        port = FlightPort(authority, certificate=credentials.issue("127.0.0.1"))
+        port = ClientPort(authority, certificate=credentials.issue("127.0.0.1"))
         return TopologyServer(topology, ingest, results, failure, port, authority)
 
     monkeypatch.setattr(local_runtime, "TopologyServer", encrypted)

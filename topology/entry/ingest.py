@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from topology.checks.quotas import Quotas
 from topology.entry.idle_watch import EntryClock, IdleWatch
 from topology.entry.source_ledger import SourceLedger
 from topology.entry.staging import Staging
@@ -68,6 +69,11 @@ class Ingest:
                 self._watcher = threading.Thread(target=self._look_for_idle, name="idle sources", daemon=True)
                 self._watcher.start()
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that enter here."""
+        return tuple(self._streams)
+
     def open(self, stream: str, source: str) -> None:
         """Announce a source, so that the gate waits for it; harmless when repeated."""
         target = self._streams[stream]
@@ -104,12 +110,15 @@ class Ingest:
     def schema(self, stream: str) -> pa.Schema | None:
         """The schema of a stream's rows; None while it is not known."""
         return self._streams[stream].ledger.schema
+    def is_open(self, stream: str, source: str) -> bool:
+        """Whether a source is known, and neither committed nor ended."""
+        return self._streams[stream].ledger.is_open(source)
 
     def sources(self, stream: str) -> dict[str, int]:
         """Rows taken so far from each source of a stream."""
         return self._streams[stream].ledger.sources
 
-    def stage(self, stream: str, source: str, attempt: str, rows: pa.RecordBatch) -> None:
+    def stage(self, stream: str, source: str, attempt: str, rows: pa.RecordBatch, quotas: Quotas | None = None) -> None:
         """Keep rows of one attempt at writing a source; invisible until `commit` names that attempt.
 
         Rows for a source that is committed already come from a straggler; they are dropped.
@@ -119,6 +128,8 @@ class Ingest:
             if target.ledger.is_committed(source):
                 return
             self._require_open()
+            if quotas is not None:
+                target.staging.require_room(stream, source, attempt, rows, quotas)
             target.staging.keep(source, attempt, rows, target.ledger.stage(source, attempt, rows))
         if target.ledger.is_open(source):
             self._watch.heard_of(stream, source)

@@ -1,8 +1,8 @@
 """The staged rows of one stream: kept out of sight until their attempt is committed, then given out.
 
-Rows of each attempt wait in a queue of their own, on disk beyond a bound. A commit moves that queue to the committed
-ones as it is, so each row is spilled at most once here. `next` always takes from the source that lags behind in event
-time: so the gate downstream rarely has to hold many rows of a source that is ahead.
+Rows of each attempt wait in a queue of their own. All of them share one memory bound, and files on disk beyond it. A
+commit moves a queue to the committed ones as it is, so each row is spilled at most once here. `next` always takes from
+the source that lags behind in event time: so the gate downstream rarely holds many rows of a source that is ahead.
 """
 
 from __future__ import annotations
@@ -12,8 +12,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from topology.graph.messages import Time
-from topology.tasks.spill import SpillQueue
+from topology.checks.quotas import Quotas
+from topology.graph.errors import QuotaError
+from topology.graph.messages import Time, rows_bytes
+from topology.tasks.spill_files import Spilled, SpillFiles
+
+MEMORY = 64 * 1024 * 1024
+"""The bytes of all attempts of a stream that are kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Committed:
 
 @dataclass
 class _Staged:
-    queue: SpillQueue
+    queue: deque[pa.RecordBatch | Spilled] = field(default_factory=deque)
     times: deque[tuple[Time, Time] | None] = field(default_factory=deque)
     latest: Time | None = None
 
@@ -38,24 +43,54 @@ class Staging:
     Not thread-safe, and never waits for anything except the disk.
     """
 
-    def __init__(self, spill_directory: str | None = None) -> None:
-        self._spill_directory = spill_directory
+    def __init__(self, spill_directory: str | None = None, memory: int = MEMORY) -> None:
+        self._memory = memory
+        self._in_memory = 0
+        self._files = SpillFiles(spill_directory)
         self._attempts: dict[tuple[str, str], _Staged] = {}
         self._committed: dict[str, _Staged] = {}
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the rows in memory."""
+        return self._in_memory
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows, in memory and on disk."""
+        return self._in_memory + self._files.nbytes
+
+    def require_room(self, stream: str, source: str, attempt: str, rows: pa.RecordBatch, quotas: Quotas) -> None:
+        """Raise a `QuotaError` if these rows would be too many, before anything has changed."""
+        if (source, attempt) not in self._attempts and len(self._attempts) >= quotas.attempts:
+            raise QuotaError(
+                f"stream '{stream}' has {quotas.attempts:,} attempts staged, and no more are taken: commit some, or "
+                f"raise Quotas(attempts=...)"
+            )
+        if self.nbytes + rows_bytes(rows) > quotas.staged_bytes:
+            raise QuotaError(
+                f"stream '{stream}' has {self.nbytes:,} bytes staged, and at most {quotas.staged_bytes:,} are taken: "
+                f"commit them and read results, or raise Quotas(staged_bytes=...)"
+            )
+
     def keep(self, source: str, attempt: str, rows: pa.RecordBatch, times: tuple[Time, Time] | None) -> None:
         """Keep the next rows of an attempt, with their time bounds."""
-        staged = self._attempts.get((source, attempt)) or self._new()
-        staged.queue.append(rows)
+        size = rows_bytes(rows)
+        staged = self._attempts.get((source, attempt)) or _Staged()
+        if self._in_memory + size > self._memory:
+            staged.queue.append(self._files.write(rows))
+        else:
+            staged.queue.append(rows)
+            self._in_memory += size
         staged.times.append(times)
         self._attempts[source, attempt] = staged
 
     def commit(self, source: str, attempt: str) -> None:
         """Give out the rows of this attempt from now on; drop those of the source's other attempts."""
-        self._committed[source] = self._attempts.get((source, attempt)) or self._new()
-        self._attempts.pop((source, attempt), None)
+        self._committed[source] = self._attempts.pop((source, attempt), _Staged())
         for loser in [key for key in self._attempts if key[0] == source]:
-            self._attempts.pop(loser).queue.close()
+            for item in self._attempts.pop(loser).queue:
+                self._drop(item)
 
     def next(self) -> Committed | None:
         """Remove and return the next rows of the committed source that lags furthest behind; None if none is left."""
@@ -63,22 +98,31 @@ class Staging:
             return None
         source, staged = min(self._committed.items(), key=_lag)
         if not staged.queue:
-            self._committed.pop(source).queue.close()
+            del self._committed[source]
             return Committed(source, None)
         times = staged.times.popleft()
         if times is not None:
             staged.latest = times[1]
-        return Committed(source, staged.queue.popleft(), times)
+        return Committed(source, self._take(staged.queue.popleft()), times)
 
     def close(self) -> None:
         """Drop all rows and give the disk space back."""
-        for staged in [*self._attempts.values(), *self._committed.values()]:
-            staged.queue.close()
         self._attempts.clear()
         self._committed.clear()
+        self._files.close()
+        self._in_memory = 0
 
-    def _new(self) -> _Staged:
-        return _Staged(SpillQueue(directory=self._spill_directory))
+    def _take(self, item: pa.RecordBatch | Spilled) -> pa.RecordBatch:
+        if isinstance(item, Spilled):
+            return self._files.take(item)
+        self._in_memory -= rows_bytes(item)
+        return item
+
+    def _drop(self, item: pa.RecordBatch | Spilled) -> None:
+        if isinstance(item, Spilled):
+            self._files.drop(item)
+        else:
+            self._in_memory -= rows_bytes(item)
 
 
 def _lag(item: tuple[str, _Staged]) -> tuple[bool, Time, str]:

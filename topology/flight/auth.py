@@ -13,7 +13,7 @@ import enum
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,16 +86,22 @@ class Caller(flight.ServerMiddleware):
             raise AuthenticationError(f"the token does not grant the right to {right.value}{target}")
 
 
+def token_in(headers: Iterable[tuple[str, str | bytes]]) -> str:
+    """Return the token that a call presents; an empty text if it presents none, or several."""
+    values = [value for name, value in headers if name.lower() == _HEADER]
+    return values[0].removeprefix(_SCHEME) if len(values) == 1 and isinstance(values[0], str) else ""
+
+
 class TokenCheck(flight.ServerMiddlewareFactory):
-    """Refuses every call without a known token, before reading any of it."""
+    """Refuses every call without a known token. Arrow has read one message by then if the call has only one."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
 
     def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str]]) -> Caller:
-        values = [value for name, given in headers.items() if name.lower() == _HEADER for value in given]
-        presented = values[0] if len(values) == 1 and isinstance(values[0], str) else ""
-        rights = self._authority.rights_of(presented.removeprefix(_SCHEME))
+        rights = self._authority.rights_of(
+            token_in((name, value) for name, given in headers.items() for value in given)
+        )
         if not rights:
             raise to_flight(AuthenticationError("the call has no valid token"))
         return Caller(rights)

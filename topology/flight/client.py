@@ -16,7 +16,7 @@ import pyarrow.flight as flight
 from topology.flight.auth import action_options, call_options
 from topology.flight.connection import connect
 from topology.flight.errors import raised_by
-from topology.flight.port import action, descriptor, ticket
+from topology.flight.operations import action, descriptor, ticket
 from topology.flight.wire import extracted
 from topology.graph.errors import ConnectionLostError, InputError
 from topology.handle.endpoint import Endpoint

@@ -22,7 +22,7 @@ from topology.flight.auth import call_options
 from topology.flight.connection import connect
 from topology.flight.edge_receiver import ACKNOWLEDGEMENT, OPERATION
 from topology.flight.errors import raised_by
-from topology.flight.port import descriptor
+from topology.flight.operations import descriptor
 from topology.flight.wire import FrameEncoder
 from topology.graph.errors import ConnectionLostError, InterlaceError, StoppedError
 from topology.graph.graph import TaskName

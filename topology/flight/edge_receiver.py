@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from topology.flight.auth import Caller, Right
-from topology.flight.port import FlightPort, Path
+from topology.flight.operations import Path
+from topology.flight.port import FlightPort
 from topology.flight.turnstile import Turnstile
 from topology.flight.wire import FrameDecoder
 from topology.graph.components import Origin

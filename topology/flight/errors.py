@@ -15,12 +15,22 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from topology.graph.errors import ERROR_KINDS, AuthenticationError, ConnectionLostError, InterlaceError, TlsError
+from topology.graph.errors import (
+    ERROR_KINDS,
+    AuthenticationError,
+    ConnectionLostError,
+    InterlaceError,
+    QuotaError,
+    TlsError,
+)
 
 TRAILER_BYTES = 6000
 """gRPC refuses an answer whose headers exceed 8 KiB in total."""
 
-_REFUSED = "refused"
+_TOO_LARGE = re.compile(r"SERVER: Received message larger than max \((\d+) vs\. (\d+)\)")
+
+REFUSED = "refused"
+"""The text of every error beside its trailer."""
 
 _GET_ENDPOINT = "use an endpoint that this topology has given out since it was launched"
 _TRANSPORT: list[tuple[re.Pattern[str], type[InterlaceError], str]] = [
@@ -82,21 +92,32 @@ _TRANSPORT: list[tuple[re.Pattern[str], type[InterlaceError], str]] = [
 
 def to_flight(error: Exception) -> flight.FlightError:
     """Return the Flight error that carries `error` to the client."""
+    carrier = flight.FlightUnauthenticatedError if isinstance(error, AuthenticationError) else flight.FlightServerError
+    return carrier(REFUSED, trailer(error))
+
+
+def trailer(error: Exception) -> bytes:
+    """Return the type and the arguments of an error as JSON."""
     if isinstance(error, InterlaceError) and type(error).__name__ in ERROR_KINDS:
         kind, arguments = type(error).__name__, list(error.args)
     else:
         kind, arguments = "InterlaceError", [f"unexpected {type(error).__name__}: {error}"]
-    carrier = flight.FlightUnauthenticatedError if isinstance(error, AuthenticationError) else flight.FlightServerError
-    return carrier(_REFUSED, _trailer(kind, arguments))
+    room = TRAILER_BYTES
+    while True:
+        shortened = [_shortened(value, room) if isinstance(value, str) else value for value in arguments]
+        content = json.dumps({"kind": kind, "arguments": shortened}).encode()
+        if len(content) <= TRAILER_BYTES or room < 16:
+            return content
+        room //= 2
 
 
 def from_flight(error: Exception, peer: str) -> Exception:
     """Return the error of ours that a failed Flight call to `peer` stands for."""
-    trailer = getattr(error, "extra_info", b"")
-    if trailer:
+    content = getattr(error, "extra_info", b"")
+    if content:
         try:
-            content = json.loads(trailer)
-            return ERROR_KINDS[content["kind"]](*content["arguments"])
+            found = json.loads(content)
+            return ERROR_KINDS[found["kind"]](*found["arguments"])
         except (ValueError, KeyError, TypeError):
             return InterlaceError(f"{peer} answered with an error that this version does not know")
     text = _first_sentence(error)
@@ -109,6 +130,12 @@ def from_flight(error: Exception, peer: str) -> Exception:
             if pattern.search(text):
                 return kind(f"{peer} {explanation}")
         return ConnectionLostError(f"{peer} cannot be reached: it has stopped, or its process died")
+    if (large := _TOO_LARGE.search(str(error))) is not None:
+        size, limit = (int(number) for number in large.groups())
+        return QuotaError(
+            f"{peer} takes messages of at most {limit:,} bytes, not of {size:,}: send fewer rows at once, or raise "
+            f"Quotas(message_bytes=...) where the topology is launched"
+        )
     return InterlaceError(f"{peer} failed: {text}")
 
 
@@ -134,16 +161,6 @@ def sent_to_client() -> Iterator[None]:
 
 def _raise(error: Exception) -> NoReturn:
     raise error from None
-
-
-def _trailer(kind: str, arguments: list[object]) -> bytes:
-    room = TRAILER_BYTES
-    while True:
-        shortened = [_shortened(value, room) if isinstance(value, str) else value for value in arguments]
-        trailer = json.dumps({"kind": kind, "arguments": shortened}).encode()
-        if len(trailer) <= TRAILER_BYTES or room < 16:
-            return trailer
-        room //= 2
 
 
 def _shortened(text: str, room: int) -> str:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from topology.flight.auth import action_options
-from topology.flight.port import HEARTBEAT, action
+from topology.flight.operations import HEARTBEAT, action
 
 HEARTBEAT_SECONDS = 4.0
 ANSWER_SECONDS = 2.0

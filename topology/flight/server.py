@@ -1,9 +1,9 @@
-"""Serves a topology to other processes: Arrow Flight in front of an `Ingest` and of the sinks' queues.
+"""Serves a topology to other processes: a `ClientPort` in front of an `Ingest` and of the sinks' queues.
 
-A call is checked in full before it reaches the ingest: token, operation, stream, size, buffers, schema. While the
-ingest waits for room the handler stops reading, and Flight's flow control makes the client wait.
+A call is checked in full before it reaches the ingest: token, operation, names, quotas, size, buffers, schema. While
+the ingest waits for room the handler stops reading, and Flight's flow control makes the client wait.
 
-Operations (see `FlightPort` for how they are named):
+Operations (`operations.py` says how they are named):
   put    send, stream, source        live rows; a batch's metadata may name another source, no batch asks for an ack
   put    stage, stream, source, attempt
   action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
@@ -16,31 +16,39 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.flight as flight
 
+from topology.checks.flight_data import rows_data, schema_data
+from topology.checks.quotas import Quotas
+from topology.checks.rows_decoder import sound_schema
 from topology.entry.ingest import Ingest
-from topology.flight.auth import Authority, Caller, Grant, Right
-from topology.flight.port import FlightPort, Path
-from topology.flight.wire import aligned, embedded
-from topology.graph.errors import ConnectionLostError, InputError, StoppedError, TopologyError
+from topology.flight.auth import Authority, Grant, Right
+from topology.flight.client_port import Call, Chunk, ClientPort
+from topology.flight.operations import Path
+from topology.flight.wire import embedded, has_dictionary
+from topology.graph.errors import InputError, QuotaError, StoppedError, TopologyError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
 
-MAX_BATCH_BYTES = 64 * 1024 * 1024
-"""The largest batch that a client may send."""
-
 LOOK_UP_SECONDS = 0.5
 """How often a handler that waits for results checks that its reader is still there."""
+
+_DIGITS = 18
+"""The longest number of rows, in digits."""
 
 Failure = Callable[[], Exception | None]
 
 
 class TopologyServer:
-    """Serves the inputs and sinks of one topology, or of one of its tasks, on a new port or on a given one."""
+    """Serves the inputs and sinks of one topology, or of one of its tasks, on a new port or on a given one.
+
+    quotas: what clients of a new port may use; a given port has its own.
+    """
 
     def __init__(
         self,
@@ -48,15 +56,16 @@ class TopologyServer:
         ingest: Ingest,
         results: Mapping[str, ResultsQueue],
         failure: Failure = lambda: None,
-        port: FlightPort | None = None,
+        port: ClientPort | None = None,
         authority: Authority | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         self._topology = topology
         self._ingest = ingest
         self._results = results
         self._failure = failure
         self._authority = authority or Authority()
-        self._port = port or FlightPort(self._authority)
+        self._port = port or ClientPort(self._authority, quotas=quotas)
         self._tokens: dict[tuple[str, bool], str] = {}
         self._readers: set[str] = set()
         self._lock = threading.Lock()
@@ -79,72 +88,70 @@ class TopologyServer:
         """Stop listening."""
         self._port.close()
 
-    def _send(self, caller: Caller, path: Path, reader: Any, writer: Any) -> None:
+    def _send(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:
         stream, default_source = _parts(path, "stream", "source")
-        self._require(caller, Right.WRITE, stream)
+        self._require(call, Right.WRITE, stream, source=default_source)
         rows = 0
-        for batch, metadata in self._batches(stream, reader):
-            if batch is None:
-                writer.write(str(rows).encode())
+        for chunk in self._named(stream, chunks):
+            if chunk.rows is None:
+                yield str(rows).encode()
                 continue
-            source = metadata.decode() if metadata else default_source
-            with self._explaining_stop():
-                self._ingest.send(stream, source, batch)
-            rows += batch.num_rows
-        writer.write(str(rows).encode())
+            source = self._source(chunk.metadata) or default_source
+            with self._explaining_stop(), self._counted(call, stream, source):
+                self._ingest.send(stream, source, chunk.rows)
+            rows += chunk.rows.num_rows
+        yield str(rows).encode()
 
-    def _stage(self, caller: Caller, path: Path, reader: Any, writer: Any) -> None:
+    def _stage(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:
         stream, source, attempt = _parts(path, "stream", "source", "attempt")
-        self._require(caller, Right.WRITE, stream)
+        self._require(call, Right.WRITE, stream, source=source, attempt=attempt)
         rows = 0
-        for batch, _ in self._batches(stream, reader):
-            if batch is not None:
-                self._ingest.stage(stream, source, attempt, batch)
-                rows += batch.num_rows
-        writer.write(str(rows).encode())
+        for chunk in self._named(stream, chunks):
+            if chunk.rows is not None:
+                self._ingest.stage(stream, source, attempt, chunk.rows, self._port.quotas)
+                rows += chunk.rows.num_rows
+        yield str(rows).encode()
 
-    def _open(self, caller: Caller, path: Path, body: bytes) -> bytes:
+    def _open(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source = _parts(path, "stream", "source")
-        self._require(caller, Right.WRITE, stream)
-        with self._explaining_stop():
+        self._require(call, Right.WRITE, stream, source=source)
+        with self._explaining_stop(), self._counted(call, stream, source):
             self._ingest.open(stream, source)
         return b""
 
-    def _pin(self, caller: Caller, path: Path, body: bytes) -> bytes:
+    def _pin(self, call: Call, path: Path, body: bytes) -> bytes:
         (stream,) = _parts(path, "stream")
-        self._require(caller, Right.WRITE, stream)
-        try:
-            schema = pa.ipc.read_schema(pa.py_buffer(body))
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"stream '{stream}': the schema cannot be read ({error})") from None
+        self._require(call, Right.WRITE, stream)
+        with _naming(stream):
+            schema = sound_schema(body, self._port.quotas)
         self._ingest.pin(stream, schema)
         return b""
 
-    def _schema(self, caller: Caller, path: Path, body: bytes) -> bytes:
+    def _schema(self, call: Call, path: Path, body: bytes) -> bytes:
         (stream,) = _parts(path, "stream")
-        self._require(caller, Right.WRITE, stream)
+        self._require(call, Right.WRITE, stream)
         schema = self._ingest.schema(stream)
         return b"" if schema is None else bytes(schema.serialize())
 
-    def _commit(self, caller: Caller, path: Path, body: bytes) -> bytes:
+    def _commit(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source, attempt, rows = _parts(path, "stream", "source", "attempt", "rows")
-        self._require(caller, Right.CONTROL, stream)
-        if not rows.isdecimal():
+        self._require(call, Right.CONTROL, stream, source=source, attempt=attempt)
+        if not (rows.isascii() and rows.isdecimal() and len(rows) <= _DIGITS):
             raise InputError(f"stream '{stream}', source '{source}': '{rows[:20]}' is not a number of rows")
         with self._explaining_stop():
             self._ingest.commit(stream, source, attempt, int(rows))
         return b""
 
-    def _finish(self, caller: Caller, path: Path, body: bytes) -> bytes:
-        stream, *rest = path or ("",)
-        self._require(caller, Right.CONTROL, stream)
+    def _finish(self, call: Call, path: Path, body: bytes) -> bytes:
+        stream, source = (*path, None) if len(path) == 1 else _parts(path, "stream", "source")
+        self._require(call, Right.CONTROL, stream, source=source or "")
         with self._explaining_stop():
-            self._ingest.finish(stream, rest[0] if rest else None)
+            self._ingest.finish(stream, source)
         return b""
 
-    def _read(self, caller: Caller, path: Path, context: flight.ServerCallContext) -> tuple[pa.Schema, Iterator[Any]]:
+    def _read(self, call: Call, path: Path, is_gone: Callable[[], bool]) -> Iterator[bytes]:
         (sink,) = _parts(path, "sink")
-        caller.require(Right.READ, sink)
+        call.caller.require(Right.READ, sink)
         if sink not in self._results:
             raise InputError(f"topology '{self._topology.name}' has no sink '{sink}' here")
         with self._reader_left:
@@ -152,24 +159,25 @@ class TopologyServer:
             if not self._reader_left.wait_for(lambda: sink not in self._readers, 4 * LOOK_UP_SECONDS):
                 raise InputError(f"sink '{sink}' has a reader already; its results are read once, by one reader")
             self._readers.add(sink)
-        batches = self._waiting(sink, context)
+        batches = self._waiting(sink, is_gone)
         first = next(batches, None)
         if first is None:
-            return pa.schema([]), iter(())
-        return first.schema, _in_one_schema(first, batches)
+            yield schema_data(pa.schema([]))
+            return
+        yield schema_data(first.schema)
+        has_dictionaries = any(has_dictionary(kind) for kind in first.schema.types)
+        for rows, metadata in _in_one_schema(first, batches):
+            yield from rows_data(rows, has_dictionaries, metadata)
 
-    def _waiting(self, sink: str, context: flight.ServerCallContext) -> Iterator[pa.RecordBatch]:
+    def _waiting(self, sink: str, is_gone: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a sink until its end; give up when the reader has gone."""
         queue = self._results[sink]
         try:
             while not queue.finished:
                 rows = queue.next(LOOK_UP_SECONDS)
-                lost = self._port.has_lost(context)
-                if lost or context.is_cancelled():
+                if is_gone():
                     if rows is not None:
                         queue.give_back(rows)
-                    if lost:
-                        raise ConnectionLostError(f"the reader of sink '{sink}' has fallen silent")
                     return
                 if rows is not None:
                     yield rows
@@ -181,22 +189,27 @@ class TopologyServer:
                 self._readers.discard(sink)
                 self._reader_left.notify_all()
 
-    def _batches(self, stream: str, reader: Any) -> Iterator[tuple[pa.RecordBatch | None, bytes]]:
-        """Yield the batches that a client sends, validated and within bounds, with their metadata."""
-        while True:
-            try:
-                chunk = reader.read_chunk()
-            except StopIteration:
-                return
-            except (pa.ArrowException, OSError) as error:
-                raise InputError(f"stream '{stream}': the rows cannot be read ({error})") from None
-            self._port.require_open()
-            metadata = chunk.app_metadata.to_pybytes() if chunk.app_metadata is not None else b""
-            yield None if chunk.data is None else _checked(stream, chunk.data), metadata
+    def _named(self, stream: str, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Name the stream in the refusals of its chunks."""
+        with _naming(stream):
+            yield from chunks
 
-    def _require(self, caller: Caller, right: Right, stream: str) -> None:
+    def _source(self, metadata: bytes) -> str:
+        try:
+            source = metadata.decode()
+        except ValueError:
+            raise InputError("the metadata of a batch must be the name of its source, as UTF-8") from None
+        self._port.quotas.check_name("a source", source)
+        return source
+
+    def _counted(self, call: Call, stream: str, source: str) -> AbstractContextManager[None]:
+        return call.usage.source(stream, source, partial(self._ingest.is_open, stream))
+
+    def _require(self, call: Call, right: Right, stream: str, source: str = "", attempt: str = "") -> None:
         self._topology.require_input(stream)
-        caller.require(right, stream)
+        call.caller.require(right, stream)
+        self._port.quotas.check_name("a source", source)
+        self._port.quotas.check_name("an attempt", attempt)
 
     def _explaining_stop(self) -> _ExplainingStop:
         return _ExplainingStop(self._failure)
@@ -227,29 +240,28 @@ def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:
     raise TopologyError(f"topology '{topology.name}' has no input or sink '{stream}'; its inputs and sinks: {known}")
 
 
-def _checked(stream: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    # Nothing else may touch the batch before: asking a forged one for its size reads memory that is not there.
-    try:
-        rows.validate(full=True)
-    except (pa.ArrowException, ValueError) as error:
-        raise InputError(f"stream '{stream}': the batch is damaged ({error})") from None
-    if rows.nbytes > MAX_BATCH_BYTES:
-        raise InputError(
-            f"stream '{stream}': a batch of {rows.nbytes:,} bytes is too large: "
-            f"send at most {MAX_BATCH_BYTES:,} bytes at once"
-        )
-    return aligned(rows)
-
-
-def _in_one_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+def _in_one_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Any]]:
     """Fit batches into a Flight stream, which has one schema: others travel in the metadata of an empty batch."""
     nothing = first.slice(0, 0)
-    yield first
+    yield first, b""
     for rows in rest:
         if rows.schema.equals(first.schema, check_metadata=True):
-            yield rows
+            yield rows, b""
         else:
             yield nothing, embedded(rows)
+
+
+@contextmanager
+def _naming(stream: str) -> Iterator[None]:
+    """Name the stream in a refusal of what a client sent to it."""
+    try:
+        yield
+    except QuotaError as error:
+        raise QuotaError(f"stream '{stream}': {error}") from None
+    except InputError as error:
+        if type(error) is not InputError:
+            raise
+        raise InputError(f"stream '{stream}': {error}") from None
 
 
 def _parts(path: Path, *names: str) -> Path:

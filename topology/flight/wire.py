@@ -94,7 +94,7 @@ class _KnownSchema:
     def __init__(self, number: int, schema: pa.Schema) -> None:
         self.number = number
         self.schema = schema
-        self.has_dictionary = any(_has_dictionary(kind) for kind in schema.types)
+        self.has_dictionary = any(has_dictionary(kind) for kind in schema.types)
 
 
 class FrameDecoder:
@@ -167,17 +167,18 @@ def aligned(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
-    if any(_has_dictionary(kind) for kind in rows.schema.types):
+    if any(has_dictionary(kind) for kind in rows.schema.types):
         return extracted(embedded(rows))
     return pa.ipc.read_record_batch(rows.serialize(), rows.schema)
 
 
-def _has_dictionary(kind: pa.DataType) -> bool:
+def has_dictionary(kind: pa.DataType) -> bool:
+    """Whether a type, or one inside it, is dictionary-encoded."""
     if pa.types.is_dictionary(kind):
         return True
     if isinstance(kind, pa.BaseExtensionType):
-        return _has_dictionary(kind.storage_type)
-    return any(_has_dictionary(kind.field(index).type) for index in range(kind.num_fields))
+        return has_dictionary(kind.storage_type)
+    return any(has_dictionary(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _padding(rows_at: int, rows_bytes: int) -> int:

@@ -80,6 +80,10 @@ class SourceEndedError(InputError):
     """A source sent rows after it had ended."""
 
 
+class QuotaError(InputError):
+    """A client asks for more than its token may use; the message names the limit and the remedy."""
+
+
 class AuthenticationError(InputError):
     """A call has no valid token, or one that lacks the right."""
 

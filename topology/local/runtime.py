@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from topology.checks.quotas import Quotas
 from topology.flight.server import TopologyServer
 from topology.graph.errors import StoppedError, TaskError, TopologyError
 from topology.graph.graph import Topology
@@ -28,11 +29,13 @@ class LocalRuntime(Runtime):
     workers:         threads that drive the tasks; None: one more than there are cores, as one often waits for the GIL.
     edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
     spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
+    quotas:          how much clients in other processes may use; None: the defaults of `Quotas`.
     """
 
     workers: int | None = None
     edge_bytes: int = DEFAULT_CAPACITY
     spill_directory: str | None = None
+    quotas: Quotas | None = None
 
     def launch(
         self,
@@ -54,7 +57,9 @@ class LocalRuntime(Runtime):
                     f"knows its name; use RayRuntime()"
                 )
         return LocalTopology(
-            topology, name or topology.name, GroupSettings(self.edge_bytes, self.spill_directory, self.workers)
+            topology,
+            name or topology.name,
+            GroupSettings(self.edge_bytes, self.spill_directory, self.workers, self.quotas),
         )
 
 
@@ -63,6 +68,7 @@ class LocalTopology(RunningTopology):
 
     def __init__(self, topology: Topology, name: str, settings: GroupSettings) -> None:
         super().__init__(topology, name)
+        self._quotas = settings.quotas
         self._error: TaskError | None = None
         self._error_reported = False
         self._stopped = False
@@ -94,7 +100,11 @@ class LocalTopology(RunningTopology):
                 raise StoppedError("the topology has been stopped")
             if self._server is None:
                 self._server = TopologyServer(
-                    self.topology, self._group.ingest, self._group.results, failure=lambda: self._error
+                    self.topology,
+                    self._group.ingest,
+                    self._group.results,
+                    failure=lambda: self._error,
+                    quotas=self._quotas,
                 )
         return self._server.endpoint(stream, control)
 

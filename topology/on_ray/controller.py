@@ -117,7 +117,7 @@ class ControllerProcess:
         for (name, control), token in self._tokens.items():
             address = where[name, 0].address if (name, 0) in where else None
             if address is not None:
-                endpoints[name, control] = Endpoint(address.location, token, self._root)
+                endpoints[name, control] = Endpoint(address.clients, token, self._root)
         charter = self._charter
         return Description(
             charter.name, charter.topology, charter.make_handle, endpoints, charter.settings.edge_bytes,

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
+from topology.checks.quotas import Quotas
 from topology.flight.tls import Tls
 from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
@@ -39,6 +40,7 @@ class RayRuntime(Runtime):
                      certificates of your own.
     edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
     spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
+    quotas:          how much clients may use; None: the defaults of `Quotas`.
     progress:        show on a terminal what a launch waits for.
     """
 
@@ -47,6 +49,7 @@ class RayRuntime(Runtime):
     tls: Tls | Literal[True] | None = field(default=None, repr=False)
     edge_bytes: int = DEFAULT_CAPACITY
     spill_directory: str | None = None
+    quotas: Quotas | None = None
     progress: bool = True
 
     def launch(
@@ -93,7 +96,7 @@ class RayRuntime(Runtime):
             tuple(topology.inputs),
             topology.sinks,
             place(topology, nodes, self.placement),
-            GroupSettings(self.edge_bytes, self.spill_directory),
+            GroupSettings(self.edge_bytes, self.spill_directory, quotas=self.quotas),
             LEASES,
             self.tls is not None or len(nodes) > 1,
             self.tls.read() if isinstance(self.tls, Tls) else None,

@@ -20,6 +20,7 @@ from typing import Any
 import ray
 
 from topology.flight.auth import Authority
+from topology.flight.client_port import ClientPort
 from topology.flight.edge import FlightEdge
 from topology.flight.edge_receiver import EdgeReceiver
 from topology.flight.port import FlightPort
@@ -60,9 +61,10 @@ class WorkerOrder:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a worker listens, and the machine that it runs on."""
+    """Where a worker listens for other workers and for clients, and the machine that it runs on."""
 
     location: str
+    clients: str
     node_id: str
     pid: int
 
@@ -85,6 +87,7 @@ class WorkerProcess:
         self._over = threading.Event()
         self._group: TaskGroup | None = None
         self._port = FlightPort(order.authority, order.host, order.certificate)
+        self._clients = ""
         try:
             topology: Topology = loads(order.topology)
             self._group = TaskGroup(topology, order.tasks, order.settings, self._failed)
@@ -98,12 +101,15 @@ class WorkerProcess:
             if any(origin.component and (origin.component, origin.task) not in here for origin in task.origins)
         }
         EdgeReceiver(self._port, fed_from_elsewhere)
-        TopologyServer(topology, self._group.ingest, self._group.results, port=self._port, authority=order.authority)
+        if self._group.ingest.streams or self._group.results:
+            port = ClientPort(order.authority, order.host, order.certificate, order.settings.quotas)
+            TopologyServer(topology, self._group.ingest, self._group.results, port=port, authority=order.authority)
+            self._clients = port.location
 
     def address(self) -> Address | Failure:
         """Return where the worker listens, or why a task could not be built."""
         node = ray.get_runtime_context().get_node_id()
-        return self._failure or Address(self._port.location, node, os.getpid())
+        return self._failure or Address(self._port.location, self._clients, node, os.getpid())
 
     def start(self, addresses: Mapping[TaskName, Address]) -> None:
         """Connect to the tasks in other workers and start."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from topology.checks.quotas import Quotas
 from topology.entry.ingest import Ingest
 from topology.graph.components import Emit, Input, SpoutTask, Task, TaskContext
 from topology.graph.errors import StoppedError, TaskError
@@ -40,11 +41,13 @@ class GroupSettings:
     edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
     spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
     threads:         threads that drive the tasks; None: one more than there are cores, as one often waits for the GIL.
+    quotas:          what clients of the group's inputs and sinks may use; None: the defaults of `Quotas`.
     """
 
     edge_bytes: int = DEFAULT_CAPACITY
     spill_directory: str | None = None
     threads: int | None = None
+    quotas: Quotas | None = None
 
 
 class HostedTask:

@@ -1,14 +1,14 @@
 """Staged rows: kept per attempt, given out after the commit, the source that lags behind first."""
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from topology.entry import staging as staging_module
+from topology.checks.quotas import Quotas
 from topology.entry.staging import Staging
-from topology.tasks.spill import SpillQueue
+from topology.graph.errors import QuotaError
+from topology.graph.messages import rows_bytes
 
 
 def rows(*times: int | None) -> pa.RecordBatch:
@@ -77,30 +77,40 @@ def test_the_source_that_lags_behind_in_time_goes_first() -> None:
     assert given == not_begun + furthest_behind
 
 
-def test_each_row_is_spilled_once_and_losers_give_their_space_back(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    written: list[int] = []
-
-    class Counting(SpillQueue):
-        def __init__(self, directory: str | None) -> None:
-            assert directory == str(tmp_path)
-            super().__init__(memory=0, directory=directory)
-
-        def _write(self, rows: pa.RecordBatch) -> Any:
-            written.append(rows.num_rows)
-            return super()._write(rows)
-
-    monkeypatch.setattr(staging_module, "SpillQueue", Counting)
-    staging = Staging(str(tmp_path))
+def test_all_attempts_share_one_memory_bound_and_losers_give_their_space_back(tmp_path: Path) -> None:
+    one = rows_bytes(rows(0))
+    staging = Staging(str(tmp_path), memory=3 * one)
     for time in range(5):
-        keep(staging, "p", "1", time)
-        keep(staging, "p", "2", time)
-    loser = staging._attempts["p", "2"].queue
+        for attempt in ("1", "2", "3"):
+            keep(staging, "p", attempt, time)
+    assert staging.memory_bytes == 3 * one
+    assert staging.nbytes > 15 * one, "rows on disk count, with their schema"
     staging.commit("p", "1")
-    assert (len(loser), loser.disk_bytes) == (0, 0)
+    kept = staging.nbytes
     assert [times for _, times in given_out(staging)] == [[0], [1], [2], [3], [4], None]
-    assert sum(written) == 2 * 4, "of each attempt all but the first batch, which may stay in memory"
+    assert kept > 0
+    assert (staging.memory_bytes, staging.nbytes) == (0, 0)
+
+
+def test_attempts_and_bytes_beyond_the_quotas_are_refused_and_change_nothing() -> None:
+    one = rows_bytes(rows(0))
+    quotas = Quotas(attempts=2, staged_bytes=3 * one)
+    staging = Staging()
+
+    def stage(attempt: str) -> None:
+        staging.require_room("in", "p", attempt, rows(0), quotas)
+        keep(staging, "p", attempt, 0)
+
+    stage("1")
+    stage("2")
+    with pytest.raises(QuotaError, match="stream 'in' has 2 attempts staged, and no more are taken: commit some"):
+        stage("3")
+    stage("2")
+    with pytest.raises(QuotaError, match=r"has 24 bytes staged, and at most 24 are taken.* Quotas\(staged_bytes="):
+        stage("1")
+    staging.commit("p", "1")
+    assert given_out(staging) == [("p", [0]), ("p", None)]
+    stage("3")
 
 
 def test_closing_drops_everything() -> None:

@@ -15,13 +15,13 @@ from topology import (
     Credentials,
     Endpoint,
     FlightClient,
-    FlightPort,
     Grant,
     TlsError,
     Topology,
     TopologyBuilder,
 )
 from topology.entry.ingest import Ingest
+from topology.flight.client_port import ClientPort
 from topology.flight.server import TopologyServer
 from topology.graph.components import Input
 from topology.graph.messages import Message
@@ -43,7 +43,7 @@ def topology() -> Topology:
 def session(certificate: Certificate | None) -> Iterator[tuple[Relay, list[str]]]:
     """Send rows and read results through a relay; yields it and the tokens that were used."""
     authority, messages = Authority(), list[Message]()
-    port = FlightPort(authority, certificate=certificate)
+    port = ClientPort(authority, certificate=certificate)
     ingest, results = Ingest(None), ResultsQueue(1_000_000)
     ingest.add("in", Input(), messages.append)
     server = TopologyServer(topology(), ingest, {"results": results}, port=port, authority=authority)
@@ -93,7 +93,7 @@ class Curious(Authority):
 
 def test_someone_in_between_with_another_certificate_learns_no_token() -> None:
     curious, own = Curious(), Credentials()
-    impostor = FlightPort(curious, certificate=own.issue("127.0.0.1"))
+    impostor = ClientPort(curious, certificate=own.issue("127.0.0.1"))
     try:
         victim = Endpoint(impostor.location, "token", Credentials().root)
         with FlightClient(victim) as client, pytest.raises(TlsError, match="root does not sign"):

@@ -29,13 +29,13 @@ from topology import (
     TopologyBuilder,
     connect,
 )
-from topology.flight import certificates, connection
-from topology.flight import port as port_module
+from topology.flight import certificates, client_port, connection
 from topology.flight.auth import action_options, call_options
 from topology.flight.certificates import Credentials
+from topology.flight.client_port import ClientPort
 from topology.flight.errors import raised_by
 from topology.flight.heartbeat import Heartbeats
-from topology.flight.port import HEARTBEAT, action, descriptor
+from topology.flight.operations import HEARTBEAT, action, descriptor
 from topology.flight.tls import Certificate
 from topology.handle.endpoint import Endpoint
 
@@ -246,22 +246,21 @@ def test_a_reader_that_is_cut_off_makes_room_for_the_next(
     impatient: Heartbeats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "PING_SECONDS", 1.0)
+    monkeypatch.setattr(client_port, "PING_SECONDS", 2)
     builder = TopologyBuilder("read")
     builder.input("in")
     builder.sink().shuffle_grouping("in")
     with LocalRuntime().launch(builder.build()) as running:
         endpoint = running.endpoint("results")
-        port: FlightPort = running._server._port  # type: ignore[attr-defined]
+        port: ClientPort = running._server._port  # type: ignore[attr-defined]
         with relayed(port.port) as relay, FlightClient(relay.before(endpoint)) as first:
             running.send("in", pa.record_batch({"x": [1]}))
             reading = first.results("results")
             assert next(reading).to_pydict() == {"x": [1]}
-            wait_for(lambda: len(port._heard) == 1, "the first heartbeat")
             relay.cut()
             with FlightClient(endpoint) as second:
                 with pytest.raises(InputError, match="has a reader already"):
                     next(second.results("results"))
-                monkeypatch.setattr(port_module, "SILENT_SECONDS", 2.0)
                 wait_for(lambda: not running._server._readers, "the first reader is given up")  # type: ignore[attr-defined]
                 running.send("in", pa.record_batch({"x": [2]}))
                 assert next(second.results("results")).to_pydict() == {"x": [2]}

@@ -8,7 +8,7 @@ import pytest
 from topology import Authority, Certificate, FlightPort, Grant, Right, TopologyError, connect
 from topology.flight.auth import action_options
 from topology.flight.certificates import Credentials
-from topology.flight.port import action
+from topology.flight.operations import action
 from topology.handle.endpoint import Endpoint, Secret
 
 Listen = Callable[..., tuple[FlightPort, Secret]]

@@ -26,6 +26,8 @@ from topology import (
     LocalRuntime,
     MapBatches,
     OutOfOrderError,
+    QuotaError,
+    Quotas,
     RunningTopology,
     SchemaError,
     SourceEndedError,
@@ -37,9 +39,8 @@ from topology import (
     UnknownInputError,
 )
 from topology.flight import client as flight_client
-from topology.flight import server as flight_server
 from topology.flight.auth import call_options
-from topology.flight.port import action, descriptor, ticket
+from topology.flight.operations import action, descriptor, ticket
 from topology.graph.components import Bolt, Origin, PassOn, Task, TaskContext
 from topology.graph.errors import ConnectionLostError, InterlaceError
 from topology.graph.messages import Batch
@@ -146,14 +147,13 @@ def test_any_arrow_client_can_write_and_read(running: RunningTopology) -> None:
     client.close()
 
 
-def test_large_batches_are_cut_before_they_are_sent(
-    running: RunningTopology, client: FlightClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_batches_are_cut_before_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flight_client, "SEND_BYTES", 1000)
-    monkeypatch.setattr(flight_server, "MAX_BATCH_BYTES", 2000)
-    assert client.send("in", "a", rows(*range(1000))) == 1000
-    running.finish()
-    assert times(running.results()) == list(range(1000))
+    with LocalRuntime(quotas=Quotas(message_bytes=2000)).launch(pipeline()) as running:
+        with FlightClient(running.endpoint("in")) as client:
+            assert client.send("in", "a", rows(*range(1000))) == 1000
+        running.finish()
+        assert times(running.results()) == list(range(1000))
 
 
 def test_a_sender_waits_for_a_slow_reader_and_nothing_is_lost(running: RunningTopology, client: FlightClient) -> None:
@@ -191,18 +191,26 @@ def test_a_reader_that_leaves_makes_room_for_the_next(running: RunningTopology, 
         with pytest.raises(InputError, match="'results' has a reader already"):
             next(second.results("results"))
         results.close()
-        running.send("in", rows(2), source="b")
         found: list[int] = []
 
-        def second_reads() -> bool:
-            try:
-                found.extend(times(iter([next(second.results("results"))])))
-            except InputError:
-                return False
-            return True
+        def second_reads() -> None:
+            while not found:
+                try:
+                    found.extend(times(iter([next(second.results("results"))])))
+                except InputError:  # the server has not noticed yet
+                    pass
 
-        wait_for(second_reads, "the first reader's place was never given up")
-        assert found == [2]
+        reader = threading.Thread(target=second_reads)
+        reader.start()
+        later = iter(range(2, 1_000_000))
+
+        def second_has_read() -> bool:
+            client.send("in", "a", rows(next(later)))  # the server may give the first of these to the reader that left
+            return bool(found)
+
+        wait_for(second_has_read, "the first reader's place was never given up")
+        reader.join(LONG)
+        assert found[0] >= 2
 
 
 # staged rows
@@ -365,13 +373,14 @@ def test_damaged_batches_are_refused_before_they_are_looked_at(running: RunningT
     still_works(running, [])
 
 
-def test_oversized_batches_are_refused(
-    running: RunningTopology, client: FlightClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(flight_server, "MAX_BATCH_BYTES", 1000)
-    with pytest.raises(InputError, match="is too large: send at most 1,000"):
-        client.send("in", "a", rows(*range(500)))
-    still_works(running, [])
+def test_oversized_batches_are_refused() -> None:
+    with LocalRuntime(quotas=Quotas(message_bytes=1000)).launch(pipeline()) as running:
+        with FlightClient(running.endpoint("in")) as client:
+            with pytest.raises(QuotaError, match=r"stream 'in': a batch of .* is too large: send at most 1,000"):
+                client.send("in", "a", rows(*range(500)))
+            with pytest.raises(QuotaError, match=r"takes messages of at most 328,.*: send fewer rows at once"):
+                client.send("in", "a", rows(*range(50_000)))
+        still_works(running, [])
 
 
 # endings

@@ -20,8 +20,8 @@ from cryptography.x509.oid import NameOID
 from topology import Authority, Certificate, Credentials, FlightPort, Grant, Right, Tls, TopologyError, connect
 from topology.flight.auth import action_options
 from topology.flight.certificates import IssuesCertificates, SigningKey
+from topology.flight.operations import HEARTBEAT, action
 from topology.flight.own_certificates import credentials
-from topology.flight.port import HEARTBEAT, action
 
 NOW = dt.datetime.now(dt.UTC)
 LOOPBACK: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.DNSName("*.cluster.local")]

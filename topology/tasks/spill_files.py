@@ -1,0 +1,88 @@
+"""Record batches on disk that many queues share: they are taken back one by one, in any order.
+
+Batches are appended to unnamed temporary files of a bounded size. A file goes away when its last batch has been taken,
+so the disk space follows what is kept, and the number of open files follows the disk space, not the number of queues.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from typing import IO
+
+import pyarrow as pa
+
+FILE_BYTES = 256 * 1024 * 1024
+"""A file of this size gets no more batches."""
+
+
+@dataclass
+class _File:
+    content: IO[bytes]
+    end: int = 0
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """A batch on disk."""
+
+    file: _File
+    offset: int
+    length: int
+
+
+class SpillFiles:
+    """Not thread-safe. Cost: one write and one read for each batch."""
+
+    def __init__(self, directory: str | None = None, file_bytes: int = FILE_BYTES) -> None:
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self._files: list[_File] = []
+        self.nbytes = 0
+
+    @property
+    def open_files(self) -> int:
+        """The number of files."""
+        return len(self._files)
+
+    def write(self, rows: pa.RecordBatch) -> Spilled:
+        """Put a batch on disk."""
+        out = pa.BufferOutputStream()
+        # A stream of one batch, because a bare batch would lack its dictionaries.
+        with pa.ipc.new_stream(out, rows.schema) as writer:
+            writer.write_batch(rows)
+        payload = out.getvalue()
+        if not self._files or self._files[-1].end >= self._file_bytes:
+            self._files.append(_File(tempfile.TemporaryFile(prefix="interlace-", dir=self._directory)))  # noqa: SIM115
+        file = self._files[-1]
+        file.content.seek(file.end)
+        file.content.write(payload)
+        spilled = Spilled(file, file.end, payload.size)
+        file.end += payload.size
+        file.kept += payload.size
+        self.nbytes += payload.size
+        return spilled
+
+    def take(self, spilled: Spilled) -> pa.RecordBatch:
+        """Read a batch and give its space back."""
+        spilled.file.content.seek(spilled.offset)
+        content = spilled.file.content.read(spilled.length)
+        self.drop(spilled)
+        with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+            return reader.read_next_batch()
+
+    def drop(self, spilled: Spilled) -> None:
+        """Give the space of a batch back without reading it."""
+        spilled.file.kept -= spilled.length
+        self.nbytes -= spilled.length
+        if spilled.file.kept == 0:
+            spilled.file.content.close()
+            self._files.remove(spilled.file)
+
+    def close(self) -> None:
+        """Drop everything."""
+        for file in self._files:
+            file.content.close()
+        self._files.clear()
+        self.nbytes = 0
