@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cluster.conftest import MakeNetwork
 from tests.cluster.namespaces import environment, process_namespace, processes_in
-from tests.cluster.waiting import Recording, wait_until
+from tests.cluster.waiting import Recording, wait_until_gone
 
 LISTENER = """
 import socket
@@ -60,4 +60,4 @@ def test_machines_end_with_the_process_that_made_them_also_after_sigkill(machine
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    wait_until(lambda: processes_in(home) == {})
+    wait_until_gone(lambda: processes_in(home))

@@ -26,9 +26,9 @@ class Recording:
         return self._packets.read_bytes()
 
 
-def wait_until(holds: Callable[[], bool], otherwise: str = "", seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until a condition holds; fail with a text if it does not in time."""
+def wait_until_gone(left: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    """Wait until nothing is left; fail with what is left if that takes too long."""
     deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
+    while found := left():
+        assert time.monotonic() < deadline, f"after {seconds} s there still is: {found}"
+        time.sleep(0.2)

@@ -11,6 +11,7 @@ from dataclasses import replace as changed
 from typing import Any, TextIO
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from topology.graph.errors import NameTakenError, TaskError, TopologyError
 from topology.handle.status import State
@@ -132,6 +133,8 @@ def _make(charter: Charter, name: str) -> Any:
         "max_restarts": 0,
         "max_task_retries": 0,
         "num_cpus": 0,
+        # Beside the program: if another node is cut off, the two still reach each other, and it is named.
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True),
     }
     if charter.runtime_env is not None:
         options["runtime_env"] = dict(charter.runtime_env)
