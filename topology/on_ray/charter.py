@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,8 @@ class Charter:
     make_handle:  what `attach` calls to make its handle, packed likewise.
     streams:      the names of inputs and sinks; each gets endpoints.
     owner:        the program that renews the lease; None for a detached topology.
-    paths:        where the launching program finds its modules.
+    prepare:      called in each process before it imports anything of ours (see packages).
+    runtime_env:  what Ray prepares for each process; None where nodes have all they need.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Charter:
     encrypted: bool
     tls: Tls | None = field(repr=False)
     owner: str | None
-    paths: tuple[str, ...] = field(repr=False)
+    prepare: Callable[[], None] = field(repr=False)
     runtime_env: Mapping[str, Any] | None = None
 
 

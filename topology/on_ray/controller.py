@@ -10,7 +10,7 @@ All methods run in one event loop, so the state needs no lock. The loop never wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ray
@@ -215,7 +215,7 @@ class ControllerProcess:
         if charter.runtime_env is not None:
             options["runtime_env"] = dict(charter.runtime_env)
         actor = ray.remote(worker_class(name)).options(**options)
-        return actor.remote(list(charter.paths), dumps(order), self._myself, plan.name)
+        return actor.remote(charter.prepare, dumps(order), self._myself, plan.name)
 
     async def _ask(self, method: str, *arguments: Any) -> dict[str, Any]:
         """Call a method of every worker; wait as long as there is progress."""
@@ -391,10 +391,8 @@ def controller_class(name: str) -> type:
     """Return the class of the controller's actor; made in a function for the reason given at `worker_class`."""
 
     class Controller:
-        def __init__(self, paths: list[str], charter: bytes) -> None:
-            import sys
-
-            sys.path.extend(path for path in paths if path not in sys.path)
+        def __init__(self, prepare: Callable[[], None], charter: bytes) -> None:
+            prepare()
             import ray
 
             from topology.on_ray.by_value import loads

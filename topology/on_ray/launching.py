@@ -139,7 +139,7 @@ def _make(charter: Charter, name: str) -> Any:
     if charter.runtime_env is not None:
         options["runtime_env"] = dict(charter.runtime_env)
     actor = ray.remote(controller_class(controller_name(name))).options(**options)
-    return actor.remote(list(charter.paths), dumps(changed(charter, name=name)))
+    return actor.remote(charter.prepare, dumps(changed(charter, name=name)))
 
 
 class LaunchProgress:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,6 +16,7 @@ from topology.on_ray.cluster import membership
 from topology.on_ray.launching import claim, end_controller, new_owner, wait_until_running
 from topology.on_ray.lease import LeaseSeconds
 from topology.on_ray.nodes import cluster_nodes
+from topology.on_ray.packages import preparation, runtime_env_for
 from topology.on_ray.running import RayTopology
 from topology.placement.place import place
 from topology.placement.wishes import Wish
@@ -101,7 +101,8 @@ class RayRuntime(Runtime):
             self.tls is not None or len(nodes) > 1,
             self.tls.read() if isinstance(self.tls, Tls) else None,
             owner,
-            tuple(path for path in sys.path if path),
+            preparation(),
+            runtime_env_for(nodes) or None,
         )
 
 

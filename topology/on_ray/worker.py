@@ -204,11 +204,10 @@ def worker_class(name: str) -> type:
     """
 
     class Worker:
-        def __init__(self, paths: list[str], order: bytes, controller: Any, worker: str) -> None:
-            import sys
+        def __init__(self, prepare: Callable[[], None], order: bytes, controller: Any, worker: str) -> None:
             import threading
 
-            sys.path.extend(path for path in paths if path not in sys.path)
+            prepare()
             from topology.on_ray.by_value import loads
             from topology.on_ray.lease import Lease
             from topology.on_ray.worker import WorkerProcess, serve_while_led

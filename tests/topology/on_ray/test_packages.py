@@ -60,43 +60,45 @@ PROGRAM = """
     import os
     import sys
 
+    import pyarrow as pa
     import ray
     from ray.cluster_utils import Cluster
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     import indexes, interlace, operators, spark_bridge, topology
-    from topology import ClusterNode
-    from topology.on_ray.packages import preparation, runtime_env_for
+    from topology.on_ray.nodes import cluster_nodes
+    from topology.on_ray.packages import runtime_env_for
 
     # From here on nothing leads new processes to the packages that this program runs.
     sys.path = [path for path in sys.path if path != os.environ["PYTHONPATH"]]
     del os.environ["PYTHONPATH"]
     os.chdir("/")
 
+    def marked(rows):
+        from topology.on_ray.mark import MARK
+
+        node = ray.get_runtime_context().get_node_id()
+        return pa.record_batch({"mark": [MARK] * rows.num_rows, "node": [node] * rows.num_rows})
+
+    builder = interlace.TopologyBuilder("marking")
+    builder.input("in")
+    builder.bolt("mark", interlace.MapBatches(marked), parallelism=2).all_grouping("in").resources(cpus=0.6)
+    builder.sink().global_grouping("mark")
+    marking = builder.build()
+
     quiet = {"include_dashboard": False, "object_store_memory": 80 * 2**20}
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, **quiet})
     try:
         ray.init(address=cluster.address, log_to_driver=False)
-        here = ray.get_runtime_context().get_node_id()
-        own = ClusterNode(here, "127.0.0.1", 1, 1, 0)
-        assert runtime_env_for([own]) == {}
-        other = ClusterNode(cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20).node_id, "127.0.0.1", 1, 1, 0)
-        environment = runtime_env_for([own, other])
-        assert list(environment) == ["py_modules"], environment
-
-        class Worker:
-            def __init__(self, prepare):
-                prepare()
-
-            def mark(self):
-                from topology.on_ray.mark import MARK
-
-                return MARK
-
-        there = NodeAffinitySchedulingStrategy(other.id, soft=False)
-        Worker = ray.remote(num_cpus=0)(Worker)
-        worker = Worker.options(scheduling_strategy=there, runtime_env=environment).remote(preparation())
-        assert ray.get(worker.mark.remote()) == "sent"
+        assert runtime_env_for(cluster_nodes()) == {}, "the only node is that of the program"
+        cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+        cluster.wait_for_nodes()
+        assert list(runtime_env_for(cluster_nodes())) == ["py_modules"]
+        with interlace.RayRuntime().launch(marking) as running:
+            running.send("in", pa.table({"n": [1]}))
+            running.finish()
+            rows = [row for rows in running.results() for row in rows.to_pylist()]
+        assert [row["mark"] for row in rows] == ["sent", "sent"], rows
+        assert len({row["node"] for row in rows}) == 2, rows
         print("sent")
     finally:
         ray.shutdown()
