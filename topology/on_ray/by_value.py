@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from typing import Any
 
 from topology.graph import by_value
 from topology.graph.errors import MissingPackageError, UnpicklableError
+from topology.on_ray.without_pandas import WITHOUT_PANDAS, show_pandas
 
 
 def dumps(description: object) -> bytes:
@@ -20,10 +22,19 @@ def dumps(description: object) -> bytes:
         ) from error
 
 
+class _Unpickler(pickle.Unpickler):
+    """Lets Arrow use pandas as soon as it meets code that is not ours."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.partition(".")[0] not in WITHOUT_PANDAS:
+            show_pandas()
+        return super().find_class(module, name)
+
+
 def loads(data: bytes) -> Any:
     """Unpickle what the launching program has sent through Ray."""
     try:
-        return pickle.loads(data)  # noqa: S301 - from the program that launched the topology, through Ray
+        return _Unpickler(io.BytesIO(data)).load()  # from the program that launched the topology, through Ray
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         raise MissingPackageError(

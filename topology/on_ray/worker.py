@@ -31,6 +31,7 @@ from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint
 from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
+from topology.on_ray.without_pandas import hide_pandas
 from topology.process.task_group import GroupSettings, TaskGroup
 from topology.tasks.metrics import TaskMetrics
 
@@ -82,6 +83,7 @@ class WorkerProcess:
     """Owns the group of tasks and the port of one worker."""
 
     def __init__(self, order: WorkerOrder) -> None:
+        hide_pandas()
         self._order = order
         self._failure: Failure | None = None
         self._over = threading.Event()
