@@ -53,6 +53,9 @@ class RunningJoin(Handle):
             self.pin(stream, rows.schema)
         self._running.send(stream, rows, source)
 
+    def flush(self, timeout: float | None = None) -> None:
+        self._running.flush(timeout)
+
     def open(self, stream: str, *sources: str) -> None:
         self._running.open(stream, *sources)
 

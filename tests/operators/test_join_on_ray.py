@@ -97,6 +97,7 @@ def test_sending_reading_and_refusing_on_ray() -> None:
                     running.send(stream, table, source=name)
                     with pytest.raises(InputError, match="'ts' goes backwards"):
                         running.send(stream, table, source=name)
+                        running.flush()
             running.finish()
 
         feeder = threading.Thread(target=feed)

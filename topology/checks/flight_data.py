@@ -68,6 +68,11 @@ def answer(content: bytes) -> bytes:
     return _field(_ANSWER, len(content)) + content if content else b""
 
 
+def metadata_data(metadata: bytes) -> bytes:
+    """Return the FlightData that carries metadata alone."""
+    return _field(_DATA_METADATA, len(metadata)) + metadata
+
+
 def schema_data(schema: pa.Schema) -> bytes:
     """Return the FlightData that opens a stream of rows."""
     return _flight_data(memoryview(schema.serialize()), b"")

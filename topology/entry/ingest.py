@@ -110,6 +110,7 @@ class Ingest:
     def schema(self, stream: str) -> pa.Schema | None:
         """The schema of a stream's rows; None while it is not known."""
         return self._streams[stream].ledger.schema
+
     def is_open(self, stream: str, source: str) -> bool:
         """Whether a source is known, and neither committed nor ended."""
         return self._streams[stream].ledger.is_open(source)

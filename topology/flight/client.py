@@ -6,19 +6,21 @@ Imports only pyarrow, the standard library and the light modules of this package
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
-import pyarrow.flight as flight
 
 from topology.flight.auth import action_options, call_options
 from topology.flight.connection import connect
 from topology.flight.errors import raised_by
-from topology.flight.operations import action, descriptor, ticket
+from topology.flight.feed import Feed
+from topology.flight.operations import action, ticket
 from topology.flight.wire import extracted
-from topology.graph.errors import ConnectionLostError, InputError
+from topology.graph.errors import InputError, StoppedError
 from topology.handle.endpoint import Endpoint
 
 SEND_BYTES = 16 * 1024 * 1024
@@ -28,9 +30,13 @@ Batches: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]"
 
 
 class FlightClient:
-    """Calls one endpoint. Raises the errors of the topology; after an `InputError` nothing has changed."""
+    """Calls one endpoint. Raises the errors of the topology.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    waiting: called now and then while a call waits for room or for an answer; it may raise, which ends the wait.
+    """
+
+    def __init__(self, endpoint: Endpoint, waiting: Callable[[], None] = lambda: None) -> None:
+        self.waiting = waiting
         self._peer = f"the topology at {endpoint.location}"
         self._options = call_options(endpoint.token)
         self._action_options = action_options(endpoint.token)
@@ -38,47 +44,65 @@ class FlightClient:
             endpoint.token, read_options=pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
         )
         self._client = connect(endpoint)
-        self._feeds: dict[str, _Put] = {}
         self._readers: list[Any] = []
+        self._feeds: dict[str, Feed] = {}
+        self._taken: dict[str, int] = {}
+        self._turns: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
     def send(self, stream: str, source: str, batches: Batches) -> int:
-        """Send the next rows of a source; return their number when the topology has taken them all."""
-        with self._lock:
-            feed = self._feeds.get(stream)
-            if feed is None:
-                feed = self._feeds[stream] = _Put(self._client, self._options, self._peer, "send", stream, source)
-            try:
-                feed.write(batches, source)
-                return feed.flush()
-            except BaseException:
-                self._feeds.pop(stream).abandon()
-                raise
+        """Send the next rows of a source; return their number. Waits for room, not until the topology has taken them.
+
+        Raises an `InputError` if the topology has refused rows of an earlier call: its `rows_taken` is the number of
+        rows of this client that have been taken from the stream; nothing behind them has. The rows of this call have
+        not been sent then. `flush` finds out whether they were taken.
+        """
+        rows = 0
+        with self._used(stream, source) as feed:
+            for piece in _pieces(stream, batches):
+                feed.write(piece, source, self.waiting)
+                rows += piece.num_rows
+        return rows
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until the topology has taken all rows that were sent; raises what `send` would raise.
+
+        timeout: seconds after which to raise `TimeoutError`; the rows are still on their way then.
+        """
+        limit = None if timeout is None else time.monotonic() + timeout
+        for stream in list(self._feeds):
+            with self._used(stream) as feed:
+                feed.flush(self.waiting, None if limit is None else max(0.0, limit - time.monotonic()))
 
     def stage(self, stream: str, source: str, attempt: str, batches: Batches) -> int:
         """Send rows of one attempt at a source, invisible until it is committed; return their number."""
-        put = _Put(self._client, self._options, self._peer, "stage", stream, source, attempt)
+        feed = Feed(self._client, self._options, self._peer, "stage", stream, source, attempt)
         try:
-            put.write(batches)
-            return put.close()
+            for piece in _pieces(stream, batches):
+                feed.write(piece, "", self.waiting)
+            feed.close(self.waiting)
+            return feed.rows_taken
         except BaseException:
-            put.abandon()
+            feed.abandon(StoppedError("the attempt was given up"))
             raise
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         """Make the rows of an attempt visible and end the source; needs a token with the right to control."""
+        self.flush()
         self._act("commit", stream, source, attempt, str(rows))
 
     def open(self, stream: str, *sources: str) -> None:
-        """Announce sources before they send."""
+        """Announce sources before they send, behind all rows that were sent before."""
+        self.flush()
         for source in sources:
             self._act("open", stream, source)
 
     def finish(self, stream: str, source: str | None = None) -> None:
-        """End a source, or the whole stream; needs a token with the right to control.
+        """End a source, or the whole stream, behind all rows that were sent; needs a token with the right to control.
 
         Waits for its turn behind rows that are being sent, however long they wait for room.
         """
+        self.flush()
         self._act("finish", stream, *([] if source is None else [source]), deadline=False)
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
@@ -111,13 +135,24 @@ class FlightClient:
             reader.cancel()
 
     def close(self) -> None:
-        """Close the connection, and end the wait of a thread that reads results; harmless when repeated."""
+        """Wait until all rows that were sent have been taken, and close the connection; harmless when repeated."""
+        try:
+            for stream in list(self._feeds):
+                with self._used(stream) as feed:
+                    feed.close(self.waiting)
+        finally:
+            self.abandon(StoppedError("the connection is closed"))
+
+    def abandon(self, error: Exception) -> None:
+        """Close the connection at once: rows that were not flushed may be lost, and calls that wait raise `error`.
+
+        A thread that reads results stops waiting, too.
+        """
         for reader in list(self._readers):
             reader.cancel()
-        with self._lock:
-            for feed in self._feeds.values():
-                feed.abandon()
-            self._feeds.clear()
+        for feed in list(self._feeds.values()):
+            feed.abandon(error)
+        self._feeds.clear()
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -126,7 +161,31 @@ class FlightClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        else:
+            self.abandon(StoppedError("the connection is closed"))
+
+    @contextmanager
+    def _used(self, stream: str, source: str = "") -> Iterator[Feed]:
+        """The feed of a stream, for one thread at a time; a feed that has failed is replaced by the next call."""
+        with self._lock:
+            turn = self._turns.setdefault(stream, threading.Lock())
+        with turn:
+            feed = self._feeds.get(stream)
+            if feed is None:
+                taken = self._taken.get(stream, 0)
+                feed = Feed(self._client, self._options, self._peer, "send", stream, source, taken=taken)
+                self._feeds[stream] = feed
+            try:
+                yield feed
+            except TimeoutError:
+                raise
+            except BaseException as error:
+                feed.abandon(error if isinstance(error, Exception) else StoppedError("the call was interrupted"))
+                self._feeds.pop(stream, None)
+                self._taken[stream] = feed.rows_taken
+                raise
 
     def _act(self, *parts: str, body: bytes = b"", deadline: bool = True) -> bytes:
         options = self._action_options if deadline else self._options
@@ -135,74 +194,6 @@ class FlightClient:
             for result in self._client.do_action(action(*parts, body=body), options):
                 answer = result.body.to_pybytes()
         return answer
-
-
-class _Put:
-    """Rows on their way to the server: one Flight stream, and a new one each time that the schema changes."""
-
-    def __init__(self, client: flight.FlightClient, options: Any, peer: str, *path: str) -> None:
-        self._client = client
-        self._options = options
-        self._peer = peer
-        self._path = path
-        self._schema: pa.Schema | None = None
-        self._writer: Any = None
-        self._acks: Any = None
-        self._taken_before = 0
-        self._taken = 0
-
-    @property
-    def taken(self) -> int:
-        """The rows that the server is known to have taken."""
-        return self._taken_before + self._taken
-
-    def write(self, batches: Batches, source: str = "") -> None:
-        """Send rows; the server may refuse them only during a later call, at the latest in the next `flush`."""
-        metadata = source.encode()
-        for rows in _pieces(self._path[1], batches):
-            with raised_by(self._peer):
-                if self._schema is None or not rows.schema.equals(self._schema, check_metadata=True):
-                    self.close()
-                    self._writer, self._acks = self._client.do_put(descriptor(*self._path), rows.schema, self._options)
-                    self._schema = rows.schema
-                self._writer.write_with_metadata(rows, metadata)
-
-    def flush(self) -> int:
-        """Wait until all written rows have been taken; return how many since the last call."""
-        before = self.taken
-        if self._writer is not None:
-            with raised_by(self._peer):
-                self._writer.write_metadata(b"ack")
-                self._taken = self._answer()
-        return self.taken - before
-
-    def close(self) -> int:
-        """End the stream; return how many rows the server has taken in all."""
-        if self._writer is not None:
-            with raised_by(self._peer):
-                self._writer.done_writing()
-                self._taken_before += self._answer()
-                self._taken = 0
-                self._writer.close()
-            self._writer = self._schema = None
-        return self.taken
-
-    def _answer(self) -> int:
-        answer = self._acks.read()
-        if answer is None:  # the server has left the stream; closing the stream raises the reason
-            writer, self._writer = self._writer, None
-            writer.close()
-            raise ConnectionLostError(f"{self._peer} did not answer")
-        return int(answer.to_pybytes())
-
-    def abandon(self) -> None:
-        """End the stream whatever its state; its errors have been reported already or do not matter."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            try:
-                writer.close()
-            except (flight.FlightError, pa.ArrowException, OSError):
-                pass
 
 
 def _pieces(stream: str, batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -29,7 +29,7 @@ from typing import Any
 import grpc
 import pyarrow as pa
 
-from topology.checks.flight_data import answer, read_action, read_flight_data, read_path, read_ticket
+from topology.checks.flight_data import answer, metadata_data, read_action, read_flight_data, read_path, read_ticket
 from topology.checks.quotas import Meter, Quotas, Usage
 from topology.checks.rows_decoder import RowsDecoder
 from topology.flight.auth import Authority, Caller, token_in
@@ -144,20 +144,29 @@ class ClientPort(grpc.GenericRpcHandler):
         call = Call(Caller(rights), usage)
         match handler_call_details.method.removeprefix(_SERVICE):
             case "DoPut":
-                return grpc.stream_stream_rpc_method_handler(partial(self._put, call))
+                return grpc.stream_stream_rpc_method_handler(partial(self._put, call, answer))
+            case "DoExchange":
+                return grpc.stream_stream_rpc_method_handler(partial(self._put, call, metadata_data))
             case "DoGet":
                 return grpc.unary_stream_rpc_method_handler(partial(self._get, call))
             case "DoAction":
                 return grpc.unary_stream_rpc_method_handler(partial(self._act, call))
         return None
 
-    def _put(self, call: Call, messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+    def _put(
+        self,
+        call: Call,
+        packed: Callable[[bytes], bytes],
+        messages: Iterator[bytes],
+        context: grpc.ServicerContext,
+    ) -> Iterator[bytes]:
+        """Take rows; a put and an exchange differ only in how their answers are packed."""
         with _answering(context), call.usage.call(context.peer()):
             decoder = RowsDecoder(self.quotas)
             first = next(messages, b"")
             operation, path = split_path(read_path(read_flight_data(first).descriptor))
             take = find_operation(self.puts, operation)
-            yield from map(answer, take(call, path, self._chunks(decoder, first, messages)))
+            yield from map(packed, take(call, path, self._chunks(decoder, first, messages)))
 
     def _chunks(self, decoder: RowsDecoder, first: bytes, rest: Iterator[bytes]) -> Iterator[Chunk]:
         message = first

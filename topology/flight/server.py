@@ -4,8 +4,10 @@ A call is checked in full before it reaches the ingest: token, operation, names,
 the ingest waits for room the handler stops reading, and Flight's flow control makes the client wait.
 
 Operations (`operations.py` says how they are named):
-  put    send, stream, source        live rows; a batch's metadata may name another source, no batch asks for an ack
+  put    send, stream, source        live rows; a batch's metadata may name another source
   put    stage, stream, source, attempt
+         Both also as an exchange. They are acknowledged with the rows and batches taken so far ("1200 12"): now and
+         then, for metadata without a batch, and at the end, even if the last batch is refused.
   action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
   action schema, stream              answers with the schema, or with nothing while it is not known
   action finish, stream [, source]
@@ -30,13 +32,17 @@ from topology.flight.auth import Authority, Grant, Right
 from topology.flight.client_port import Call, Chunk, ClientPort
 from topology.flight.operations import Path
 from topology.flight.wire import embedded, has_dictionary
-from topology.graph.errors import InputError, QuotaError, StoppedError, TopologyError
+from topology.graph.errors import InputError, InterlaceError, QuotaError, StoppedError, TopologyError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
 
 LOOK_UP_SECONDS = 0.5
 """How often a handler that waits for results checks that its reader is still there."""
+
+ACKNOWLEDGED_BATCHES = 16
+ACKNOWLEDGED_BYTES = 1024 * 1024
+"""How much a handler takes before it acknowledges it without being asked."""
 
 _DIGITS = 18
 """The longest number of rows, in digits."""
@@ -91,26 +97,22 @@ class TopologyServer:
     def _send(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:
         stream, default_source = _parts(path, "stream", "source")
         self._require(call, Right.WRITE, stream, source=default_source)
-        rows = 0
-        for chunk in self._named(stream, chunks):
-            if chunk.rows is None:
-                yield str(rows).encode()
-                continue
-            source = self._source(chunk.metadata) or default_source
+
+        def take(rows: pa.RecordBatch, metadata: bytes) -> None:
+            source = self._source(metadata) or default_source
             with self._explaining_stop(), self._counted(call, stream, source):
-                self._ingest.send(stream, source, chunk.rows)
-            rows += chunk.rows.num_rows
-        yield str(rows).encode()
+                self._ingest.send(stream, source, rows)
+
+        return _acknowledged(self._named(stream, chunks), take)
 
     def _stage(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:
         stream, source, attempt = _parts(path, "stream", "source", "attempt")
         self._require(call, Right.WRITE, stream, source=source, attempt=attempt)
-        rows = 0
-        for chunk in self._named(stream, chunks):
-            if chunk.rows is not None:
-                self._ingest.stage(stream, source, attempt, chunk.rows, self._port.quotas)
-                rows += chunk.rows.num_rows
-        yield str(rows).encode()
+
+        def take(rows: pa.RecordBatch, metadata: bytes) -> None:
+            self._ingest.stage(stream, source, attempt, rows, self._port.quotas)
+
+        return _acknowledged(self._named(stream, chunks), take)
 
     def _open(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source = _parts(path, "stream", "source")
@@ -238,6 +240,27 @@ def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:
         return (Grant(Right.READ, stream),)
     known = ", ".join(f"'{name}'" for name in [*topology.inputs, *topology.sinks]) or "none"
     raise TopologyError(f"topology '{topology.name}' has no input or sink '{stream}'; its inputs and sinks: {known}")
+
+
+def _acknowledged(chunks: Iterator[Chunk], take: Callable[[pa.RecordBatch, bytes], None]) -> Iterator[bytes]:
+    """Take the rows of a client until its end, or until some are refused; yield acknowledgements."""
+    rows = batches = waiting_batches = waiting_bytes = 0
+    try:
+        for chunk in chunks:
+            if chunk.rows is not None:
+                take(chunk.rows, chunk.metadata)
+                rows += chunk.rows.num_rows
+                batches += 1
+                waiting_batches += 1
+                waiting_bytes += chunk.rows.nbytes
+                if waiting_batches < ACKNOWLEDGED_BATCHES and waiting_bytes < ACKNOWLEDGED_BYTES:
+                    continue
+            waiting_batches = waiting_bytes = 0
+            yield f"{rows} {batches}".encode()
+    except InterlaceError:
+        yield f"{rows} {batches}".encode()  # before the refusal itself
+        raise
+    yield f"{rows} {batches}".encode()
 
 
 def _in_one_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Any]]:

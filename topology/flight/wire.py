@@ -154,24 +154,6 @@ def extracted(content: pa.Buffer) -> pa.RecordBatch:
         return stream.read_next_batch()
 
 
-def aligned(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the same rows with every column at an address that fits its type; copy only if needed.
-
-    All columns of received rows lie in one piece of memory, at multiples of 8 from each other: checking one is enough.
-    """
-    for index in range(rows.num_columns):
-        for buffer in rows.column(index).buffers():
-            if buffer is not None and buffer.size:
-                return _copied(rows) if buffer.address % _ALIGNMENT else rows
-    return rows
-
-
-def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
-    if any(has_dictionary(kind) for kind in rows.schema.types):
-        return extracted(embedded(rows))
-    return pa.ipc.read_record_batch(rows.serialize(), rows.schema)
-
-
 def has_dictionary(kind: pa.DataType) -> bool:
     """Whether a type, or one inside it, is dictionary-encoded."""
     if pa.types.is_dictionary(kind):

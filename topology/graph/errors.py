@@ -58,7 +58,12 @@ class UnknownTopologyError(TopologyError, KeyError):
 
 
 class InputError(InterlaceError, ValueError):
-    """A call from outside is refused; nothing has changed."""
+    """A call from outside is refused; nothing has changed.
+
+    rows_taken: where rows were sent ahead of the answers, how many of them have been taken, from the first; else None.
+    """
+
+    rows_taken: int | None = None
 
 
 class UnknownInputError(InputError, KeyError):

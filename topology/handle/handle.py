@@ -35,8 +35,18 @@ class Handle(ABC):
     def send(self, stream: str, rows: Rows, source: str | None = None) -> None:
         """Send the next rows of a source (by default one source named after the stream).
 
-        Returns when the topology has taken the rows: a slow reader of the results makes `send` wait.
-        Raises an `InputError`, and changes nothing, if the rows do not fit the stream.
+        Waits for room: a slow reader of the results makes `send` wait. In this process the rows have been taken when it
+        returns, and an `InputError` says that rows do not fit the stream and nothing has changed. A topology in other
+        processes gets rows ahead of its answers. Then a refusal may be raised by a later call of `send`, `flush` or
+        `finish`; its `rows_taken` says how many rows sent to the stream have been taken, and nothing behind them has.
+        The first rows of a stream and of a source are always answered before `send` returns.
+        """
+
+    @abstractmethod
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until the topology has taken all rows that were sent; raises the `InputError` if it refused some.
+
+        timeout: seconds after which to raise `TimeoutError`; the rows are still on their way then.
         """
 
     @abstractmethod

@@ -135,6 +135,9 @@ class LocalTopology(RunningTopology):
             self._error_reported = True
             raise self._error
 
+    def flush(self, timeout: float | None = None) -> None:
+        self._raise_error()  # rows have been taken when `send` returns
+
     def _open(self, stream: str, source: str) -> None:
         with self._translated_stop():
             self._group.ingest.open(stream, source)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -32,6 +33,8 @@ from topology.tasks.metrics import Metrics
 STOP_SECONDS = 5.0
 UNREAD_WARNING_SECONDS = 10.0
 LOOK_UP_SECONDS = 0.2
+AT_EXIT_SECONDS = 30.0
+"""How long a program that ends waits for the rows that it sent to a detached topology."""
 
 
 class RayTopology(RunningTopology):
@@ -55,6 +58,7 @@ class RayTopology(RunningTopology):
         self._failed = threading.Event()
         self._calls: dict[str, BackgroundCalls] = {}
         self._clients: dict[str, FlightClient] = {}
+        self._sources: set[tuple[str, str]] = set()
         self._queues: dict[str, ResultsQueue] = {}
         self._readers: list[FlightClient] = []
         self._follower = threading.Thread(target=self._follow, name=f"following {self.name}", daemon=True)
@@ -97,17 +101,26 @@ class RayTopology(RunningTopology):
             self._error_reported = True
             raise self._error
 
-    def leave(self) -> None:
-        """Let go of the handle; a detached topology goes on, any other ends with the program that launched it."""
-        self._end(lambda: None)
+    def leave(self, timeout: float | None = None) -> None:
+        """Let go of the handle, once the rows that it sent have been taken; see `flush`.
+
+        A detached topology goes on, any other ends with the program that launched it.
+        """
+        try:
+            if not self._left and self._error is None:
+                self.flush(timeout)
+        finally:
+            self._end(lambda: None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._owner is None:
+        if self._owner is not None:
+            super().__exit__(kind, error, traceback)
+        elif error is None:
             self.leave()
         else:
-            super().__exit__(kind, error, traceback)
+            self._end(lambda: None)
 
     def _end(self, stop: Callable[[], None]) -> None:
         with self._state:
@@ -119,7 +132,7 @@ class RayTopology(RunningTopology):
             stop()
         self._close_queues()
         for client in [*self._readers, *self._clients.values()]:
-            client.close()
+            client.abandon(StoppedError("the topology has been stopped"))
         self._follower.join(STOP_SECONDS)
         for calls in self._calls.values():
             calls.close(STOP_SECONDS)
@@ -153,10 +166,28 @@ class RayTopology(RunningTopology):
         self._call(stream, lambda client: client.open(stream, source))
 
     def _send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
-        self._call(stream, lambda client: client.send(stream, source, rows))
+        self._send_all(stream, source, [rows])
 
     def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch]) -> None:
-        self._call(stream, lambda client: client.send(stream, source, batches))
+        """Send ahead of the answers; but the first rows of a source are taken after all that was sent before them.
+
+        So whether rows of a source that nobody announced come too late depends on the order of the calls alone.
+        """
+        client, is_new = self._client(stream), (stream, source) not in self._sources
+        if is_new:
+            self.flush()
+        with self._explained():
+            client.send(stream, source, batches)
+            if is_new:
+                client.flush()
+                self._sources.add((stream, source))
+
+    def flush(self, timeout: float | None = None) -> None:
+        self._raise_error()
+        limit = None if timeout is None else time.monotonic() + timeout
+        with self._explained():
+            for client in list(self._clients.values()):
+                client.flush(None if limit is None else max(0.0, limit - time.monotonic()))
 
     def _finish(self, stream: str, source: str | None) -> None:
         self._call(stream, lambda client: client.finish(stream, source))
@@ -200,29 +231,49 @@ class RayTopology(RunningTopology):
 
     def _call(self, stream: str, call: Callable[[FlightClient], Any]) -> Any:
         """Call the input's process; Ctrl-C and the failure of a task interrupt the wait."""
+        client = self._client(stream)
+        future = self._calls[stream].submit(lambda: call(client))
+        waiting = self._waiting(stream)
+        with self._explained():
+            while True:
+                try:
+                    return future.result(LOOK_UP_SECONDS)
+                except NotYet:
+                    waiting()
+
+    def _client(self, stream: str) -> FlightClient:
         self._raise_error()
         with self._state:
             self._require_here()
-            if stream not in self._calls:
+            if stream not in self._clients:
                 self._calls[stream] = BackgroundCalls(f"calls to {stream}")
-                self._clients[stream] = FlightClient(self.endpoint(stream, control=True))
-        client = self._clients[stream]
-        future = self._calls[stream].submit(lambda: call(client))
+                self._clients[stream] = FlightClient(self.endpoint(stream, control=True), self._waiting(stream))
+            return self._clients[stream]
+
+    def _waiting(self, stream: str) -> Callable[[], None]:
+        """What to do now and then while a call waits: end it if the topology has ended, and warn."""
         warn_at = time.monotonic() + UNREAD_WARNING_SECONDS
-        while True:
-            try:
-                return future.result(LOOK_UP_SECONDS)
-            except NotYet:
-                self._raise_error()
-                self._require_here()
-                if time.monotonic() > warn_at:
-                    warn_at += UNREAD_WARNING_SECONDS
-                    log.warning("a call to '%s' waits for room; read results() in another thread", stream)
-            except StoppedError:
-                if not self._left:
-                    self._failed.wait(self._blame_seconds)
-                self._raise_error()
-                raise
+
+        def look_up() -> None:
+            nonlocal warn_at
+            self._raise_error()
+            self._require_here()
+            if time.monotonic() > warn_at:
+                warn_at = time.monotonic() + UNREAD_WARNING_SECONDS
+                log.warning("a call to '%s' waits for room; read results() in another thread", stream)
+
+        return look_up
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Replace the news that the topology has stopped by the reason."""
+        try:
+            yield
+        except StoppedError:
+            if not self._left:
+                self._failed.wait(self._blame_seconds)
+            self._raise_error()
+            raise
 
     def _follow(self) -> None:
         """Renew the lease and learn of a failure, until this handle or the topology ends."""
@@ -263,9 +314,11 @@ class RayTopology(RunningTopology):
         """End a handle that the program has not ended; what it launched ends too, unless it is detached."""
         try:
             if self._owner is None:
-                self.leave()
+                self.leave(AT_EXIT_SECONDS)
             else:
                 self.stop()
+        except TimeoutError as error:
+            log.warning("topology '%s': the program ended before all its rows were taken (%s)", self.name, error)
         except Exception:
             log.exception("topology '%s' had failed before the program ended", self.name)
 

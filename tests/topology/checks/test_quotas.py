@@ -19,9 +19,7 @@ def test_calls_are_counted_while_they_last() -> None:
     with ExitStack() as calls:
         calls.enter_context(usage.call("a"))
         calls.enter_context(usage.call("a"))
-        with pytest.raises(
-            QuotaError, match="2 calls under way, and no more are taken: end some, or raise Quotas"
-        ):
+        with pytest.raises(QuotaError, match="2 calls under way, and no more are taken: end some, or raise Quotas"):
             calls.enter_context(usage.call("a"))
     with usage.call("a"):
         pass

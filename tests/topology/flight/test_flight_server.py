@@ -139,7 +139,7 @@ def test_any_arrow_client_can_write_and_read(running: RunningTopology) -> None:
     writer, acks = client.do_put(descriptor("send", "in", "plain"), SCHEMA, call_options(write.token))
     writer.write_batch(rows(1, 2))
     writer.done_writing()
-    assert acks.read().to_pybytes() == b"2"
+    assert acks.read().to_pybytes() == b"2 1"
     writer.close()
     assert list(client.do_action(action("finish", "in"), call_options(write.token)))
     running.finish("other")
@@ -165,6 +165,7 @@ def test_a_sender_waits_for_a_slow_reader_and_nothing_is_lost(running: RunningTo
         for number in range(count):
             client.send("in", "a", rows(*range(number * size, (number + 1) * size)))
             sent += 1
+        client.flush()
 
     def finish() -> None:
         producer.join()
@@ -395,6 +396,7 @@ def test_a_failed_task_is_reported_to_senders_and_readers(running: RunningTopolo
     assert "in failing" in failed.value.traceback_text
     with pytest.raises(TaskError, match="the number of the beast"):
         client.send("in", "a", rows(667))
+        client.flush()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topology import Barrier, Batch, End, Idle, Punctuation, StaleStreamError, Watermark
-from topology.flight.wire import FrameDecoder, FrameEncoder, aligned, embedded, extracted
+from topology.flight.wire import FrameDecoder, FrameEncoder
 from topology.graph.messages import Message
 
 LEFT = pa.record_batch({"id": pa.array([1, 2, None]), "name": ["a", "ü", None]})
@@ -122,11 +122,3 @@ def test_a_message_of_an_unknown_kind_is_refused() -> None:
     frame[16] = 99
     with pytest.raises(StaleStreamError, match="unknown kind 99"):
         FrameDecoder().decode(as_received(bytes(frame)))
-
-
-def test_misaligned_dictionaries_and_nested_rows_are_copied_whole() -> None:
-    for rows in (LEFT, RIGHT, NESTED):
-        content = pa.py_buffer(b"xyz" + bytes(embedded(rows)))
-        shifted = extracted(content.slice(3))
-        assert str(aligned(shifted).to_pylist()) == str(rows.to_pylist())
-        assert aligned(shifted).column(0).buffers()[-1].address % 8 == 0
