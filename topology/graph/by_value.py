@@ -63,9 +63,10 @@ def travels_by_value(name: str | None) -> bool:
 
 @functools.cache
 def _is_installed(file: str) -> bool:
-    path = Path(file).resolve()
-    return any(part in ("site-packages", "dist-packages") for part in path.parts) or any(
-        path.is_relative_to(folder) for folder in _installed_folders()
+    """Whether a file belongs to Python or an installed package; installers may link it from elsewhere."""
+    paths = (Path(file).absolute(), Path(file).resolve())
+    return any({"site-packages", "dist-packages"} & set(path.parts) for path in paths) or any(
+        path.is_relative_to(folder) for path in paths for folder in _installed_folders()
     )
 
 
@@ -74,7 +75,7 @@ def _installed_folders() -> tuple[Path, ...]:
     """Where Python and the packages installed for it live."""
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     named = [sysconfig.get_paths()[kind] for kind in kinds] + [site.getusersitepackages()]
-    return tuple(Path(folder).resolve() for folder in named)
+    return tuple(path for folder in named for path in (Path(folder), Path(folder).resolve()))
 
 
 class _Pickler(cloudpickle.Pickler):

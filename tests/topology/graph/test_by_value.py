@@ -131,7 +131,7 @@ def test_code_that_holds_a_lock_cannot_be_sent(project: Path) -> None:
     assert "shop.prices" not in cloudpickle.list_registry_pickle_by_value()
 
 
-def test_what_every_machine_has_is_sent_by_name(project: Path) -> None:
+def test_what_every_machine_has_is_sent_by_name(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import json.decoder
 
     import numpy.ma
@@ -144,6 +144,11 @@ def test_what_every_machine_has_is_sent_by_name(project: Path) -> None:
         assert not travels_by_value(module.__name__)
     for name in ("__main__", "shop", "shop.prices", __name__):
         assert travels_by_value(name)
+    linked = project / "lib/site-packages/linked.py"
+    linked.parent.mkdir(parents=True)
+    linked.symlink_to(project / "shop/prices.py")
+    monkeypatch.setattr(shop.prices, "__file__", str(linked))
+    assert not travels_by_value("shop.prices")
     assert not travels_by_value("never.imported")
     assert not travels_by_value(None)
     assert len(dumps(ours.dumps)) < 100
