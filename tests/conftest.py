@@ -38,7 +38,8 @@ def ray_cluster() -> Iterator[None]:
     ray.init(
         address="local",
         num_cpus=4,
-        include_dashboard=False,
+        include_dashboard=True,  # it serves Ray's state API
+        dashboard_port=0,
         log_to_driver=False,
         logging_level="ERROR",
         object_store_memory=80 * 1024 * 1024,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import ray
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -26,11 +26,14 @@ from topology.handle.endpoint import Endpoint
 from topology.handle.status import State, Status, WorkerStatus
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import NAMESPACE, Charter, Description, Report
-from topology.on_ray.lease import RENEWAL_SECONDS, Lease
+from topology.on_ray.lease import RENEWAL_SECONDS, Lease, WakingClock
+from topology.on_ray.nodes import job_is_dead
 from topology.on_ray.reservation import Reservation
 from topology.on_ray.worker import Address, Failure, WorkerOrder, worker_class
 from topology.placement.placement import WorkerPlan
 from topology.tasks.metrics import TaskMetrics
+
+T = TypeVar("T")
 
 START_SECONDS = 120.0
 """How long no worker may answer while they start; each answer begins a new wait."""
@@ -85,7 +88,8 @@ class ControllerProcess:
         self._credentials: IssuesCertificates | None = None
         self._reservation: Reservation | None = None
         self._workers: dict[str, _Worker] = {}
-        self._lease = Lease(charter.leases.owner) if charter.owner is not None else None
+        self._clock = WakingClock()
+        self._lease = self._new_lease(charter.leases.owner) if charter.owner is not None else None
         self._report = Report(0, State.STARTING, "looking for room")
         self._changed = asyncio.Event()
         self._suspect: tuple[Failure, Lease] | None = None
@@ -129,6 +133,11 @@ class ControllerProcess:
         charter, report = self._charter, self._report
         workers = tuple(worker.status(charter.name) for worker in self._workers.values())
         return Status(charter.name, report.state, workers, report.error, charter.owner is None, charter.encrypted)
+
+    async def is_led(self) -> bool:
+        """Whether it runs and its owner, if it has one, holds its lease: then nobody else may take its name."""
+        runs = self._report.state in (State.STARTING, State.RUNNING)
+        return runs and not (self._lease is not None and self._lease.lapsed)
 
     async def metrics(self) -> tuple[TaskMetrics, ...]:
         """Return what each task has counted; after the end, what it had counted until then."""
@@ -180,7 +189,9 @@ class ControllerProcess:
         for index, (plan, node) in enumerate(zip(plans, nodes, strict=True)):
             host = node.address if charter.encrypted else LOOPBACK
             actor = self._make_worker(index, plan, host)
-            self._workers[plan.name] = _Worker(plan, node.id, node.address, actor, Lease(charter.leases.worker))
+            self._workers[plan.name] = _Worker(
+                plan, node.id, node.address, actor, self._new_lease(charter.leases.worker)
+            )
         for name, answer in (await self._ask("address")).items():
             if isinstance(answer, Failure):
                 raise LaunchError(answer.text, answer.task)
@@ -258,13 +269,13 @@ class ControllerProcess:
         if not failure.lost:
             await self._fail(failure.text, failure.task)
         elif self._suspect is None:
-            self._suspect = (failure, Lease(self._charter.leases.blame))
+            self._suspect = (failure, self._new_lease(self._charter.leases.blame))
 
     async def _watch(self) -> None:
         """Look for leases that have lapsed."""
         while self._report.state in (State.STARTING, State.RUNNING):
-            await asyncio.sleep(RENEWAL_SECONDS)
-            if self._lease is not None and self._lease.lapsed:
+            await self._tick()
+            if self._lease is not None and await self._owner_is_gone(self._lease):
                 await self.stop()
                 return
             if self._report.state is not State.RUNNING:
@@ -282,13 +293,23 @@ class ControllerProcess:
     async def _outlive_owner(self, lease: Lease) -> None:
         """After a failure, stay until the owner has seen it or has gone."""
         while self._report.state is not State.STOPPED:
-            await asyncio.sleep(RENEWAL_SECONDS)
-            if lease.lapsed:
+            await self._tick()
+            if await self._owner_is_gone(lease):
                 await self.stop()
+
+    async def _tick(self) -> None:
+        await asyncio.sleep(RENEWAL_SECONDS)
+        self._clock.tick()
+
+    async def _owner_is_gone(self, lease: Lease) -> bool:
+        """Whether the launching program has died; one that only does not renew its lease has some time to do so."""
+        if not lease.lapsed:
+            return False
+        return lease.silent > self._charter.leases.patience or await _in_thread(job_is_dead)
 
     async def _silence(self, worker: _Worker) -> str:
         """Why a worker may have stopped reporting."""
-        nodes = await asyncio.get_running_loop().run_in_executor(None, ray.nodes)
+        nodes = await _in_thread(ray.nodes)
         alive = any(node["NodeID"] == worker.node_id and node["Alive"] for node in nodes)
         cause = (
             f"process {worker.address.pid if worker.address else 0} is frozen, or the node is cut off from the network"
@@ -347,10 +368,18 @@ class ControllerProcess:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
+    def _new_lease(self, seconds: float) -> Lease:
+        return Lease(seconds, self._clock)
+
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Make a call that may wait for Ray, without making the loop wait."""
+    return await asyncio.get_running_loop().run_in_executor(None, call)
 
 
 async def _answer(reference: Any) -> Any:
@@ -411,6 +440,9 @@ def controller_class(name: str) -> type:
 
         async def status(self) -> Any:
             return await self._process.status()
+
+        async def is_led(self) -> bool:
+            return await self._process.is_led()
 
         async def metrics(self) -> Any:
             return await self._process.metrics()

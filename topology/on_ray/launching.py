@@ -117,12 +117,11 @@ def _names(wanted: str, chosen_by_user: bool) -> Iterator[str]:
 
 
 def _is_led(controller: Any) -> bool:
-    """Whether a topology still has a controller that answers, and has not ended."""
+    """Whether a topology has a controller that answers, and an owner that holds its lease."""
     try:
-        status = ray.get(controller.status.remote(), timeout=ANSWER_SECONDS)
+        return bool(ray.get(controller.is_led.remote(), timeout=ANSWER_SECONDS))
     except ray.exceptions.RayError:
         return False
-    return status.state in (State.STARTING, State.RUNNING)
 
 
 def _make(charter: Charter, name: str) -> Any:

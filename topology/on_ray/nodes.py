@@ -1,11 +1,17 @@
-"""The nodes of the Ray cluster that this process is connected to."""
+"""What Ray knows of the cluster that this process is connected to: its nodes, and the job of this process."""
 
 from __future__ import annotations
 
 import ray
-from ray._private.state import available_resources_per_node
+from ray._private.state import available_resources_per_node, jobs
 
 from topology.placement.cluster_node import ClusterNode
+
+
+def job_is_dead() -> bool:
+    """Whether the program that this process works for has ended, as far as Ray knows."""
+    job = ray.get_runtime_context().get_job_id()
+    return any(entry["JobID"] == job and entry["IsDead"] for entry in jobs())
 
 
 def cluster_nodes() -> list[ClusterNode]:

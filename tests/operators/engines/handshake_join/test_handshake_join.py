@@ -16,9 +16,10 @@ from operators.engines.handshake_join.description import HandshakeJoin
 from operators.protocol.limits import Limits
 from tests.operators.engines.readings import readings
 from tests.operators.oracle_check import check, join_of
+from tests.operators.per_task import EachTaskAnActor
 from tests.operators.seeded_run import check_schedule
 from tests.strategies import JoinCase, join_cases
-from topology import Batch, LocalRuntime, Origin, Punctuation, RayRuntime
+from topology import Batch, LocalRuntime, Origin, Punctuation
 
 ROUTER = Origin("router", 0, 0)
 
@@ -156,4 +157,4 @@ def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     handshake = join(HandshakeJoin(cores=2, low_latency=False), step_rows=150)
     local = handshake.collect(tables)
     assert local.num_rows > 1000
-    assert handshake.collect(tables, RayRuntime()).combine_chunks().equals(local.combine_chunks())
+    assert handshake.collect(tables, EachTaskAnActor()).combine_chunks().equals(local.combine_chunks())

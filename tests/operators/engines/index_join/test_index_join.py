@@ -17,9 +17,10 @@ from operators import CountWindow, JoinError, StreamJoin, TimeWindow
 from operators.engines.index_join.description import IndexJoin
 from operators.engines.shared.answering import Answering
 from tests.operators.oracle_check import check, join_of
+from tests.operators.per_task import EachTaskAnActor
 from tests.operators.seeded_run import check_schedule, run_seeded
 from tests.strategies import JoinCase, join_cases
-from topology import Batch, LocalRuntime, Punctuation, RayRuntime, TaskError
+from topology import Batch, LocalRuntime, Punctuation, TaskError
 from topology.graph.messages import Message
 
 INDEXES = ("PIMTree", "PIMTree", "auto", "TieredRuns", "IMTree", "BPlusTree")
@@ -189,4 +190,4 @@ def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     tables = {name: table.slice(0, 6000) for name, table in TABLES.items()}
     local = join.collect(tables)
     assert local.num_rows > 5000
-    assert join.collect(tables, RayRuntime()).combine_chunks().equals(local.combine_chunks())
+    assert join.collect(tables, EachTaskAnActor()).combine_chunks().equals(local.combine_chunks())

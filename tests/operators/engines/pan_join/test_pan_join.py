@@ -22,9 +22,10 @@ from operators.engines.pan_join.structures import (
 from operators.engines.shared.answering import Answering
 from tests.operators.engines.readings import readings
 from tests.operators.oracle_check import check, join_of
+from tests.operators.per_task import EachTaskAnActor
 from tests.operators.seeded_run import check_schedule
 from tests.strategies import JoinCase, join_cases
-from topology import LocalRuntime, RayRuntime
+from topology import LocalRuntime
 
 STRUCTURES: list[Structure] = [
     "BISort",
@@ -188,4 +189,4 @@ def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     pan = join(PanJoin(workers=2, subwindow=32, records=True), step_rows=150)
     local = pan.collect(tables)
     assert local.num_rows > 1000
-    assert pan.collect(tables, RayRuntime()).combine_chunks().equals(local.combine_chunks())
+    assert pan.collect(tables, EachTaskAnActor()).combine_chunks().equals(local.combine_chunks())

@@ -19,8 +19,9 @@ from operators.intake.late_rows import LATE_STREAM
 from operators.protocol.streams import STEP
 from operators.query.errors import JoinError
 from tests.operators.oracle_check import check, join_of
+from tests.operators.per_task import EachTaskAnActor
 from tests.strategies import JoinCase, join_cases
-from topology import Batch, Emit, LocalRuntime, Metrics, Origin, Punctuation, RayRuntime, Task, TaskContext
+from topology import Batch, Emit, LocalRuntime, Metrics, Origin, Punctuation, Task, TaskContext
 from topology.tasks.metrics import TaskCounters, TaskMetrics
 
 INDEXES = (None, "auto", "TieredRuns", "IMTree", "LinearScan")
@@ -96,7 +97,7 @@ def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     }
     local = JOIN.collect(sources, LocalRuntime())
     assert local.num_rows > 1000
-    assert JOIN.collect(sources, RayRuntime()).combine_chunks().equals(local.combine_chunks())
+    assert JOIN.collect(sources, EachTaskAnActor()).combine_chunks().equals(local.combine_chunks())
 
 
 def test_a_tuple_with_very_many_matches_is_answered_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,11 @@ from operators.engines.split_join.distribution_tree import parent, tree_levels
 from operators.engines.split_join.join_core import JoinCore
 from tests.operators.engines.readings import readings
 from tests.operators.oracle_check import check, join_of
+from tests.operators.per_task import EachTaskAnActor
 from tests.operators.seeded_run import check_schedule, run_seeded
 from tests.oracle import Comparison, Count, Linear, oracle
 from tests.strategies import JoinCase, join_cases
-from topology import Batch, LocalRuntime, Punctuation, RayRuntime
+from topology import Batch, LocalRuntime, Punctuation
 from topology.graph.messages import Message
 
 CORES = [1, 2, 3, 4, 5, 7, 8, 12, 16]
@@ -204,4 +205,4 @@ def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     split = join(SplitJoin(cores=3, fanout=2, index="TieredRuns"), step_rows=150)
     local = split.collect(tables)
     assert local.num_rows > 1000
-    assert split.collect(tables, RayRuntime()).combine_chunks().equals(local.combine_chunks())
+    assert split.collect(tables, EachTaskAnActor()).combine_chunks().equals(local.combine_chunks())

@@ -16,10 +16,11 @@ from operators import CountWindow, JoinError, RunningJoin, SPOJoin, StreamJoin, 
 from operators.engines.shared.answering import Answering
 from operators.routing.merge_policy import MergePolicy
 from tests.operators.oracle_check import check, join_of
+from tests.operators.per_task import EachTaskAnActor
 from tests.operators.seeded_run import check_schedule
 from tests.oracle import Count
 from tests.strategies import JoinCase, join_cases
-from topology import LocalRuntime, RayRuntime
+from topology import LocalRuntime
 
 
 @st.composite
@@ -206,9 +207,17 @@ def test_it_is_refused_when_the_topology_is_built(window: Any) -> None:
         join.topology()
 
 
+@pytest.mark.usefixtures("ray_cluster")
+def test_every_element_of_the_paper_is_an_actor_of_its_own_on_ray() -> None:
+    join = q1(SPOJoin(elements=2, merge_interval=60, mutable="decomposed"))
+    found = {component.rstrip("0123456789-") for component, _ in join.topology().task_names}
+    assert {"router", "predicate", "logical-and", "permutation", "po-join"} <= found
+    assert join.collect(TABLES, EachTaskAnActor()).combine_chunks().equals(join.collect(TABLES).combine_chunks())
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     engine = SPOJoin(elements=1, merge_interval=60, immutable="css-tree", state="shared cache", probe_threads=2)
     expected = q1(replace(engine, immutable="po-join")).collect(TABLES)
-    assert q1(engine).collect(TABLES, RayRuntime()).combine_chunks().equals(expected.combine_chunks())
+    assert q1(engine).collect(TABLES, EachTaskAnActor()).combine_chunks().equals(expected.combine_chunks())
