@@ -12,7 +12,7 @@ from ray._private import services
 from ray._raylet import AuthenticationTokenLoader  # type: ignore[attr-defined]  # compiled, without types
 from ray.util import client
 
-from topology.graph.errors import ClusterError, TopologyError
+from topology.graph.errors import ClusterError
 from topology.on_ray.cluster_probe import probe, split
 
 OBJECT_STORE_BYTES = 80 * 1024 * 1024
@@ -98,16 +98,6 @@ def find(address: str | None) -> str | None:
     if found is not None and "RAY_AUTH_MODE" not in os.environ and loader.has_token(ignore_auth_mode=True):
         os.environ["RAY_AUTH_MODE"] = "token"  # as Ray does for a cluster that it finds by itself
     return found
-
-
-def require_one_machine(plain_network: bool) -> None:
-    """Refuse a cluster of several machines: rows would travel between them unencrypted."""
-    machines = sum(1 for node in ray.nodes() if node["Alive"])
-    if machines > 1 and not plain_network:
-        raise TopologyError(
-            f"the Ray cluster has {machines} machines, and rows between them would travel unencrypted: use a cluster "
-            f"of one machine, or set RayRuntime(plain_network=True) if everyone on their network may read the rows"
-        )
 
 
 def _connect(address: str | None) -> bool:

@@ -223,7 +223,7 @@ class ControllerProcess:
         }
         if plan.memory is not None:
             options["memory"] = plan.memory
-        if charter.runtime_env is not None:
+        if charter.runtime_env:
             options["runtime_env"] = dict(charter.runtime_env)
         actor = ray.remote(worker_class(name)).options(**options)
         return actor.remote(charter.prepare, dumps(order), self._myself, plan.name)

@@ -26,7 +26,7 @@ from topology.flight.edge_receiver import EdgeReceiver
 from topology.flight.port import FlightPort
 from topology.flight.server import TopologyServer
 from topology.flight.tls import Certificate
-from topology.graph.errors import ConnectionLostError, TaskError
+from topology.graph.errors import ConnectionLostError, InterlaceError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint
 from topology.on_ray.by_value import loads
@@ -94,7 +94,10 @@ class WorkerProcess:
             topology: Topology = loads(order.topology)
             self._group = TaskGroup(topology, order.tasks, order.settings, self._failed)
         except TaskError as error:
-            self._fail(Failure((error.component, error.task), error.traceback_text))
+            self._failed(error)
+            return
+        except InterlaceError as error:  # the description cannot be read here
+            self._fail(Failure(order.tasks[0], str(error)))
             return
         here = self._group.tasks
         fed_from_elsewhere = {
