@@ -26,7 +26,7 @@ from topology.flight.edge_receiver import EdgeReceiver
 from topology.flight.port import FlightPort
 from topology.flight.server import TopologyServer
 from topology.flight.tls import Certificate
-from topology.graph.errors import ConnectionLostError, InterlaceError, TaskError
+from topology.graph.errors import InterlaceError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint
 from topology.on_ray.by_value import loads
@@ -162,7 +162,7 @@ class WorkerProcess:
         self._fail(Failure((error.component, error.task), error.traceback_text))
 
     def _edge_broke(self, producer: TaskName, error: Exception) -> None:
-        self._fail(Failure(producer, str(error), lost=isinstance(error, ConnectionLostError)))
+        self._fail(Failure(producer, str(error), lost=isinstance(error, StoppedError)))
 
     def _fail(self, failure: Failure) -> None:
         self._failure = self._failure or failure
