@@ -47,7 +47,7 @@ assert ray.get_runtime_context().namespace == "mine"
 def network(machines: MakeNetwork, tmp_path_factory: pytest.TempPathFactory) -> list[Machine]:
     """Two machines; the first is the head, and only node, of a cluster that wants a token."""
     made = machines(2).machines
-    start_nodes(made[:1], tmp_path_factory.mktemp("ray"), AUTHENTICATED)
+    start_nodes(made[:1], tmp_path_factory.mktemp("ray"), lambda _: AUTHENTICATED)
     return made
 
 

@@ -36,7 +36,7 @@ Run = Callable[..., Program]
 @pytest.fixture(scope="module")
 def network(machines: MakeNetwork, tmp_path_factory: pytest.TempPathFactory) -> Network:
     made = machines(3)
-    start_nodes(made.machines, tmp_path_factory.mktemp("ray"), AUTHENTICATED)
+    start_nodes(made.machines, tmp_path_factory.mktemp("ray"), lambda _: AUTHENTICATED)
     return made
 
 
@@ -85,6 +85,7 @@ def test_a_join_over_three_nodes_is_exact_and_nothing_of_it_can_be_read_on_the_w
     assert facts["encrypted"]
     assert all(location.startswith("grpc+tls://10.77.0.") for location in facts["locations"])
     assert len(packets) > tables["R"].nbytes
+    assert AUTHENTICATED["RAY_AUTH_TOKEN"].encode() in packets  # the recording sees what is not encrypted
     assert b"canary" not in packets
     wait_until_gone(lambda: actors(network.machines))
 
