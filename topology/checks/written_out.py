@@ -41,6 +41,8 @@ def written_out_bytes(rows: pa.RecordBatch) -> int:
 
 def _bytes(array: pa.Array, used: Counts) -> float:
     kind = array.type
+    if not len(array):
+        return 0.0  # an empty union may lack buffers, and asking for its type codes would end the process
     if isinstance(kind, pa.BaseExtensionType):
         return _bytes(array.storage, used)
     if types.is_dictionary(kind):

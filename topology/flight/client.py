@@ -21,6 +21,7 @@ from topology.flight.feed import Feed
 from topology.flight.operations import action, ticket
 from topology.flight.wire import extracted
 from topology.graph.errors import InputError, StoppedError
+from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
 
 SEND_BYTES = 16 * 1024 * 1024
@@ -205,7 +206,7 @@ def _pieces(stream: str, batches: Batches) -> Iterator[pa.RecordBatch]:
     for rows in batches:
         if not isinstance(rows, pa.RecordBatch):
             raise InputError(f"stream '{stream}' takes pyarrow record batches, not {type(rows).__name__}")
-        parts = max(1, min(rows.num_rows, -(-rows.nbytes // SEND_BYTES)))
+        parts = max(1, min(rows.num_rows, -(-rows_bytes(rows) // SEND_BYTES)))
         length = -(-rows.num_rows // parts) if rows.num_rows else 1
         for start in range(0, max(1, rows.num_rows), length):
             yield rows if parts == 1 else rows.slice(start, length)

@@ -25,6 +25,7 @@ import pyarrow.flight as flight
 from topology.flight.errors import raised_by
 from topology.flight.operations import descriptor
 from topology.graph.errors import ConnectionLostError, InputError, InterlaceError, StoppedError
+from topology.graph.messages import rows_bytes
 
 PIPELINE_BYTES = 8 * 1024 * 1024
 PIPELINE_BATCHES = 64
@@ -71,7 +72,7 @@ class Feed:
 
     def write(self, rows: pa.RecordBatch, source: str, waiting: Waiting) -> None:
         """Send a batch; wait for room. If the server refuses it, a later call raises that, unless the schema is new."""
-        size = rows.nbytes
+        size = rows_bytes(rows)
         with self._lock:
             self._wait_until(self._has_room, waiting)
             self._queue.append((rows, source.encode()))

@@ -34,6 +34,7 @@ from topology.flight.operations import Path
 from topology.flight.wire import embedded, has_dictionary
 from topology.graph.errors import InputError, InterlaceError, QuotaError, StoppedError, TopologyError
 from topology.graph.graph import Topology
+from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
 
@@ -252,7 +253,7 @@ def _acknowledged(chunks: Iterator[Chunk], take: Callable[[pa.RecordBatch, bytes
                 rows += chunk.rows.num_rows
                 batches += 1
                 waiting_batches += 1
-                waiting_bytes += chunk.rows.nbytes
+                waiting_bytes += rows_bytes(chunk.rows)
                 if waiting_batches < ACKNOWLEDGED_BATCHES and waiting_bytes < ACKNOWLEDGED_BYTES:
                     continue
             waiting_batches = waiting_bytes = 0

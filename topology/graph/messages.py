@@ -33,8 +33,20 @@ def rows_bytes(rows: pa.RecordBatch) -> int:
         try:
             bits += kind.bit_width
         except ValueError:
-            return int(rows.nbytes)
+            return whole if _has_dense_union(rows.schema.types) else int(rows.nbytes)
     return bits * rows.num_rows // 8
+
+
+def _has_dense_union(kinds: list[pa.DataType]) -> bool:
+    """Whether Arrow's exact figure is out of reach: asked for that of an empty dense union, it ends the process."""
+    for kind in kinds:
+        inner = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+        inner = inner.value_type if pa.types.is_dictionary(inner) else inner
+        if pa.types.is_union(inner) and inner.mode == "dense":
+            return True
+        if _has_dense_union([inner.field(index).type for index in range(inner.num_fields)]):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

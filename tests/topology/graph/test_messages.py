@@ -49,3 +49,17 @@ def test_a_slice_counts_its_own_rows_and_not_the_table_it_was_cut_from() -> None
     part = table.slice(500_000, 1_000)
     assert rows_bytes(part) < 20_000
     assert sum(rows_bytes(table.slice(start, 1_000)) for start in range(0, 1_000_000, 1_000)) < 1.1 * table.nbytes
+
+
+def test_an_empty_dense_union_inside_large_rows_has_a_size() -> None:
+    """Arrow's own figure for such rows, once they have been sent somewhere, is a segmentation fault."""
+    nothing = pa.UnionArray.from_dense(
+        pa.array([], pa.int8()), pa.array([], pa.int32()), [pa.array([], pa.int64()), pa.array([], pa.string())]
+    )
+    lists = pa.ListArray.from_arrays(pa.array([0, 0], pa.int32()), nothing)
+    out = pa.BufferOutputStream()
+    rows = pa.record_batch({"lists": lists, "text": ["x" * 400_000]})
+    with pa.ipc.new_stream(out, rows.schema) as stream:
+        stream.write_batch(rows)
+    received = pa.ipc.open_stream(out.getvalue()).read_next_batch()
+    assert 400_000 <= rows_bytes(received) < 410_000
