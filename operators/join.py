@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -26,10 +26,11 @@ from operators.query.select_items import Item
 from operators.query.windows import Window
 from operators.resolved_join import ResolvedJoin, resolve
 from operators.running_join import RunningJoin, start
-from operators.sql.parse import parse_query
-from operators.sql.window import ParameterValue
 from operators.state_estimates import warn_of_unbounded_state
 from topology import Plan, Runtime, Topology
+
+if TYPE_CHECKING:
+    from operators.sql.window import ParameterValue
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class StreamJoin:
         parameters: the values of names in the WINDOW clause: ``INTERVAL 'D' ON 'W'`` with {"D": 10, "W": 60}.
         functions:  conditions of your own that the text may call by these names; each takes Arrow arrays.
         """
+        from operators.sql.parse import parse_query
+
         query = parse_query(sql, parameters, functions, read_window=window is None)
         return cls(
             query.left,

@@ -26,7 +26,6 @@ from operators.query.orderings import Ordering, ordering_of
 from operators.query.predicate import LAST_OF_EACH_KEY
 from operators.query.windows import Window
 from operators.routing.step_rows import is_per_key
-from operators.sql.parse import parse_condition
 from operators.values.selection import Selection
 
 if TYPE_CHECKING:
@@ -139,6 +138,8 @@ def _event_time_of(join: StreamJoin, stream: str) -> str | None:
 
 def _expression(name: str, given: str | Expression, roles: tuple[str, str], join: StreamJoin) -> Expression:
     if isinstance(given, str):
+        from operators.sql.parse import parse_condition  # sqlglot takes a while, and expressions do without
+
         return parse_condition(given, *roles, stream=join.left if join.left == join.right else None)
     if not isinstance(given, Expression):
         raise PredicateError(f"{name} must be SQL text or a column expression, not {given!r}")

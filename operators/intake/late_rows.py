@@ -45,7 +45,6 @@ _TEXTS = {
     Reason.JOINED_TOO_LATE: "source joined too late",
     Reason.WAS_IDLE: "source was idle",
 }
-_BY_NUMBER = pa.array([None, *_TEXTS.values()], pa.string())
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,6 @@ def late_batch(stream: str, source: str, first: int, times: pa.Array, late: Late
         pa.repeat(pa.scalar(source, pa.string()), count),
         pa.array(first + late.rows),
         times.take(pa.array(late.rows)),
-        _BY_NUMBER.take(pa.array(late.reasons)),
+        pa.array([None, *_TEXTS.values()], pa.string()).take(pa.array(late.reasons)),
     ]
     return pa.record_batch(columns, schema=late_schema(times.type))

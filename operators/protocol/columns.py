@@ -10,7 +10,7 @@ from indexes import Keys
 
 Int64 = npt.NDArray[np.int64]
 
-NO_ROWS = pa.record_batch([pa.array([], pa.bool_())], names=["nothing"])
+NO_ROWS = pa.record_batch([pa.nulls(0, pa.bool_())], names=["nothing"])
 """The rows of a batch whose labels are the whole message."""
 
 _STORAGE = {pa.int64().id: (np.int64, 8), pa.float64().id: (np.float64, 8), pa.int32().id: (np.int32, 4)}

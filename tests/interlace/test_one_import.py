@@ -28,6 +28,16 @@ def test_importing_it_loads_nothing_heavy() -> None:
     assert shown.stdout.strip() == "[]", shown.stderr
 
 
+def test_a_join_of_expressions_loads_neither_sql_nor_pandas_nor_a_compiler() -> None:
+    program = "import sys, interlace as il; il.StreamJoin('R', 'S', il.stream('R').a < il.stream('S').a, "
+    program += "il.CountWindow(10)).topology(); "
+    program += "print([name for name in ('ray', 'pyspark', 'numba', 'pandas', 'sqlglot') if name in sys.modules])"
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=STUB.parents[1]
+    )
+    assert shown.stdout.strip() == "[]", shown.stderr
+
+
 def test_the_stub_names_each_thing_once() -> None:
     names = [
         alias.name
