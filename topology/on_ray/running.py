@@ -140,22 +140,24 @@ class RayTopology(RunningTopology):
 
     def _stop_topology(self) -> None:
         """Stop all workers; a controller that does not answer is killed, and the workers end by themselves."""
-        status, self._final_metrics = None, Metrics(())
+        self._final_metrics = Metrics(())
         try:
-            status = self._ask("status")
+            report: Report = self._ask("follow", self._owner, -1, 0.0)
+            if report.state is State.FAILED and self._error is None:  # the follower has not heard of it yet
+                self._error = launch_error(report)
             self._final_metrics = Metrics(ray.get(self._controller.stop.remote(), timeout=4 * STOP_SECONDS))
         except (ray.exceptions.RayError, StoppedError) as error:
             log.warning("the controller of '%s' does not answer (%s); its workers end by themselves", self.name, error)
         state = State.STOPPED if self._error is None else State.FAILED
-        self._final_status = Status(self.name, state, (), status.error if status else "")
+        self._final_status = Status(self.name, state, (), "" if self._error is None else str(self._error))
         ray.kill(self._controller)
 
-    def _ask(self, method: str) -> Any:
+    def _ask(self, method: str, *arguments: Any) -> Any:
         """Call the controller; an answer that does not come is an error that says so."""
         if not ray.is_initialized():
             raise StoppedError("ray.shutdown() was called before stop()")
         try:
-            return ray.get(getattr(self._controller, method).remote(), timeout=ANSWER_SECONDS)
+            return ray.get(getattr(self._controller, method).remote(*arguments), timeout=ANSWER_SECONDS)
         except ray.exceptions.GetTimeoutError:
             raise ConnectionLostError(f"the controller of '{self.name}' does not answer") from None
         except ray.exceptions.RayActorError:
