@@ -12,7 +12,7 @@ import pytest
 from operators import CountWindow, SPOJoin, StreamJoin
 from operators.query.expressions import stream
 from tests.operators.every_type import every_type
-from tests.operators.test_joins_of_all_types import TYPES
+from tests.operators.types_of_keys import TYPES
 from topology import LocalRuntime, RayRuntime
 
 ROWS = 40

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from tests.operators.every_type import every_type
-from tests.operators.results.test_payload_store import Celsius
-from tests.topology.process.test_groups_over_flight import processes
+from tests.operators.every_type import Celsius, every_type
+from tests.topology.process.processes import processes
 from topology import FlightClient, TopologyBuilder
 from topology.flight.auth import Authority
 from topology.flight.server import TopologyServer
