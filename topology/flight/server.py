@@ -31,7 +31,7 @@ from topology.entry.ingest import Ingest
 from topology.flight.auth import Authority, Grant, Right
 from topology.flight.client_port import Call, Chunk, ClientPort
 from topology.flight.operations import Path
-from topology.flight.wire import embedded, has_dictionary
+from topology.flight.wire import embedded, has_dictionary, is_flat
 from topology.graph.errors import InputError, InterlaceError, QuotaError, StoppedError, TopologyError
 from topology.graph.graph import Topology
 from topology.graph.messages import rows_bytes
@@ -40,6 +40,9 @@ from topology.handle.results_queue import ResultsQueue
 
 LOOK_UP_SECONDS = 0.5
 """How often a handler that waits for results checks that its reader is still there."""
+
+TOGETHER_BYTES = 256 * 1024
+"""Results that wait for their reader are joined up to this size."""
 
 ACKNOWLEDGED_BATCHES = 16
 ACKNOWLEDGED_BYTES = 1024 * 1024
@@ -178,6 +181,8 @@ class TopologyServer:
         try:
             while not queue.finished:
                 rows = queue.next(LOOK_UP_SECONDS)
+                if rows is not None:
+                    rows = _with_waiting(queue, rows)
                 if is_gone():
                     if rows is not None:
                         queue.give_back(rows)
@@ -241,6 +246,21 @@ def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:
         return (Grant(Right.READ, stream),)
     known = ", ".join(f"'{name}'" for name in [*topology.inputs, *topology.sinks]) or "none"
     raise TopologyError(f"topology '{topology.name}' has no input or sink '{stream}'; its inputs and sinks: {known}")
+
+
+def _with_waiting(queue: ResultsQueue, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows and those that wait behind them as one batch: a message costs more than a few rows."""
+    together, size = [rows], rows_bytes(rows)
+    while size < TOGETHER_BYTES and is_flat(rows.schema):
+        more = queue.next(0)
+        if more is None:
+            break
+        size += rows_bytes(more)
+        if size > TOGETHER_BYTES or not more.schema.equals(rows.schema, check_metadata=True):
+            queue.give_back(more)
+            break
+        together.append(more)
+    return rows if len(together) == 1 else pa.concat_batches(together)
 
 
 def _acknowledged(chunks: Iterator[Chunk], take: Callable[[pa.RecordBatch, bytes], None]) -> Iterator[bytes]:

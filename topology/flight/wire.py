@@ -154,6 +154,14 @@ def extracted(content: pa.Buffer) -> pa.RecordBatch:
         return stream.read_next_batch()
 
 
+def is_flat(schema: pa.Schema) -> bool:
+    """Whether every column is a plain array, so that batches are joined quickly and in any case."""
+    return all(
+        kind.num_fields == 0 and not pa.types.is_dictionary(kind) and not isinstance(kind, pa.BaseExtensionType)
+        for kind in schema.types
+    )
+
+
 def has_dictionary(kind: pa.DataType) -> bool:
     """Whether a type, or one inside it, is dictionary-encoded."""
     if pa.types.is_dictionary(kind):

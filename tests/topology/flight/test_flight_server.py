@@ -112,6 +112,23 @@ def test_rows_sent_and_results_read_over_flight_are_the_same(running: RunningTop
     assert sorted(times(iter(found))) == [1, 1, 2, 2, 3, 4, 5]
 
 
+def test_results_that_wait_are_read_together_and_in_order(running: RunningTopology, client: FlightClient) -> None:
+    nested = pa.record_batch({"t": pa.array([[1]]), "kind": pa.array(["x"]).dictionary_encode()})
+    for time in range(100):
+        client.send("in", "a", rows(time))
+    client.finish("in")
+    with FlightClient(running.endpoint("other")) as second:
+        second.send("other", "b", [nested, nested])
+    running.finish()
+    wait_for(lambda: running.metrics().of("bolt")[0].rows_out == 102)
+    with FlightClient(running.endpoint("results")) as reader:
+        found = list(reader.results("results"))
+    plain = [batch for batch in found if batch.schema == SCHEMA]
+    assert times(iter(plain)) == list(range(100))
+    assert len(plain) < 50, "results that wait travel one by one"
+    assert [batch for batch in found if batch.schema != SCHEMA] == [nested, nested]
+
+
 def test_results_of_several_schemas_arrive_as_they_are(running: RunningTopology, client: FlightClient) -> None:
     other = pa.record_batch({"t": pa.array([7, 8]), "kind": pa.array(["x", "y"]).dictionary_encode()})
     client.send("in", "a", rows(1))
