@@ -122,7 +122,9 @@ class _Pickler(cloudpickle.Pickler):
         if self._nested:
             return ModuleType, (module.__name__,)
         members = {name: value for name, value in vars(module).items() if name not in _OF_AN_IMPORT}
-        failures = {name: failure for name, value in members.items() if (failure := _failure(value))}
+        failures = {}
+        if _failure(members):  # often nothing fails, and one trial is enough
+            failures = {name: failure for name, value in members.items() if (failure := _failure(value))}
         kept = {name: value for name, value in members.items() if name not in failures}
         return _empty_module, (module.__name__, failures), kept, None, None, _fill_module
 
