@@ -23,6 +23,9 @@ _TICKET = 1
 _ACTION_TYPE, _ACTION_BODY = 1, 2
 _ANSWER = 1
 
+MAX_FIELDS = 1000
+"""The most fields of one message; Flight's have four, and a path has a field for each of its parts."""
+
 _PREFIX = 8
 """The bytes before the header of an IPC message: a marker and the header's length."""
 
@@ -103,8 +106,11 @@ def _fields(content: bytes | memoryview) -> list[tuple[int, memoryview]]:
     """Return the fields that have a length, in order; a reader takes the last of each number."""
     view = memoryview(content)
     found = []
-    at = 0
+    at = count = 0
     while at < len(view):
+        count += 1
+        if count > MAX_FIELDS:
+            raise InputError("the call is damaged: it is not a message of Arrow Flight")
         key, at = _varint(view, at)
         kind = key & 7
         if kind == _LENGTH:

@@ -53,6 +53,7 @@ class RowsDecoder:
         try:
             if kind is Kind.SCHEMA:
                 self._reader = pa.ipc.open_stream(self._source)
+                _check_names(self._reader.schema)
                 self._repeats = any(repeats_values(column) for column in self._reader.schema.types)
             elif kind is Kind.ROWS:
                 assert self._reader is not None
@@ -87,7 +88,9 @@ def sound_schema(content: bytes, quotas: Quotas) -> pa.Schema:
     if check_message(header, memoryview(b""), quotas) is not Kind.SCHEMA:
         raise InputError("the schema cannot be read: it is another kind of message")
     try:
-        return pa.ipc.read_schema(pa.py_buffer(content))
+        schema = pa.ipc.read_schema(pa.py_buffer(content))
+        _check_names(schema)
+        return schema
     except (pa.ArrowException, ValueError, OSError, NotImplementedError) as error:
         raise InputError(f"the schema cannot be read ({_shortened(error)})") from None
 
@@ -131,6 +134,16 @@ class _Messages:
     def close(self) -> None:
         self._pieces.clear()
         self.waiting_bytes = 0
+
+
+def _check_names(schema: pa.Schema) -> None:
+    """Raise a `ValueError` unless all names, those inside types included, are UTF-8: Arrow decodes them when asked."""
+    fields = list(schema)
+    while fields:
+        field = fields.pop()
+        field.name.encode()
+        kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+        fields += [kind.field(index) for index in range(kind.num_fields)]
 
 
 def _shortened(error: Exception) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 
 from topology.graph.components import Input
@@ -58,7 +60,7 @@ class InputGuard:
             self._description.check(schema)
 
     def _check_names(self, schema: pa.Schema) -> None:
-        repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(schema.names).items() if count > 1)
         if repeated:
             raise SchemaError(f"stream '{self.stream}': column '{repeated[0]}' appears more than once: rename it")
 
