@@ -8,7 +8,6 @@ import pytest
 
 from tests.topology.flight.hostile_calls import ipc_messages
 from tests.topology.flight.hostile_cases import batches
-from topology.checks import rows_decoder
 from topology.checks.quotas import Quotas
 from topology.checks.rows_decoder import RowsDecoder, sound_schema
 from topology.graph.errors import InputError, QuotaError
@@ -64,7 +63,7 @@ def test_nothing_touches_a_batch_before_it_is_valid(monkeypatch: pytest.MonkeyPa
         def read_next_batch(self) -> Untouchable:
             return Untouchable()
 
-    monkeypatch.setattr(rows_decoder.pa.ipc, "open_stream", Reader)
+    monkeypatch.setattr(pa.ipc, "open_stream", Reader)
     with pytest.raises(InputError, match="the batch is damaged \\(forged\\)"):
         decoded(ipc_messages(pa.record_batch({"n": [1]})))
 
