@@ -41,7 +41,7 @@ MOST_ELEMENTS = 1 << 18
 """Arguments with more elements are not interpreted: at up to 10 us for each, compiling takes less time."""
 
 PATIENCE_SECONDS = 2.0
-"""A kernel is interpreted for so long, summed over its calls, about as long as the largest takes to compile."""
+"""A kernel is interpreted for so much processor time, summed over its calls: about what the largest takes to compile."""
 
 _VERSIONS = (platform.python_version(), platform.python_implementation(), numba_version, llvmlite.__version__)
 
@@ -118,9 +118,9 @@ class _Choice:
 
     def _interpret(self, types: Any, *arguments: Any) -> Any:
         assert self._python is not None
-        begin = time.monotonic()
+        begin = time.thread_time()
         result = self._python(*arguments)
-        self._spent[types] = self._spent.get(types, 0.0) + time.monotonic() - begin
+        self._spent[types] = self._spent.get(types, 0.0) + time.thread_time() - begin
         return result
 
     def _compile_behind(self, types: Any) -> bool:
