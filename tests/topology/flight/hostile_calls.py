@@ -54,7 +54,7 @@ def ipc_messages(rows: pa.RecordBatch, compression: str | None = None) -> list[t
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended: with an answer (`rows` is what the server says it has taken), or with an error."""
+    """How a call ended; `rows` is what the server says it has taken, even if it refused the rest."""
 
     rows: int
     code: str
@@ -98,9 +98,9 @@ class Victim:
         """Make one call of the kind that sends rows."""
         return self.outcome(self.begin_put(messages, headers))
 
-    def begin_put(self, messages: Iterable[bytes], headers: Any = None) -> Any:
+    def begin_put(self, messages: Iterable[bytes], headers: Any = None, method: str = "DoPut") -> Any:
         """Begin such a call; `outcome` waits for its end."""
-        call = self.channel.stream_stream(SERVICE + "DoPut")
+        call = self.channel.stream_stream(SERVICE + method)
         return call(iter(messages), metadata=self.headers() if headers is None else headers)
 
     def ask(self, method: str, request: bytes, headers: Any = None) -> Outcome:
@@ -143,11 +143,13 @@ class Victim:
 
     def outcome(self, call: Any) -> Outcome:
         """Wait for the end of a call."""
+        rows = 0
         try:
-            answers = list(call)
+            for answer in call:
+                rows = _rows(answer)
         except grpc.RpcError as error:
-            return _refusal(error)
-        return Outcome(sum(_rows(answer) for answer in answers[-1:]), "OK", "", "")
+            return _refusal(error, rows)
+        return Outcome(rows, "OK", "", "")
 
 
 def rows_of(times: list[int], keys: list[int]) -> pa.RecordBatch:
@@ -155,14 +157,15 @@ def rows_of(times: list[int], keys: list[int]) -> pa.RecordBatch:
 
 
 def _rows(answer: bytes) -> int:
-    number = answer[2:]
-    return int(number) if number.isdigit() else 0
+    """The rows in an acknowledgement ("1200 12": rows and batches), which is the only field of its message."""
+    rows = answer[2:].partition(b" ")[0]
+    return int(rows) if rows.isdigit() else 0
 
 
-def _refusal(error: Any) -> Outcome:
+def _refusal(error: Any, rows: int) -> Outcome:
     kind = text = ""
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
             content = json.loads(value)
             kind, text = content["kind"], str(content["arguments"])
-    return Outcome(0, error.code().name, kind, text or str(error.details()))
+    return Outcome(rows, error.code().name, kind, text or str(error.details()))

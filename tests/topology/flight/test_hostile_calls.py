@@ -79,6 +79,7 @@ def test_paths_and_metadata_that_make_no_sense_are_refused(victim: Victim) -> No
     ]  # fmt: skip
     for path in paths:
         refused(victim.put(rows(*path)))
+        refused(victim.outcome(victim.begin_put(rows(*path), method="DoExchange")))
     for metadata in (b"\xff\xfe", b"a\0b", b"x" * 2000, b"x" * 70_000):
         refused(victim.put(rows("send", "R", "a", metadata=metadata)))
     victim.works()
@@ -94,7 +95,15 @@ def test_tickets_that_make_no_sense_are_refused(victim: Victim) -> None:
 
 
 def test_other_methods_are_not_there(victim: Victim) -> None:
-    for method in ("Handshake", "ListFlights", "GetFlightInfo", "GetSchema", "DoExchange", "ListActions", "x" * 2000):
+    for method in (
+        "Handshake",
+        "ListFlights",
+        "GetFlightInfo",
+        "GetSchema",
+        "PollFlightInfo",
+        "ListActions",
+        "x" * 2000,
+    ):
         assert victim.ask(method, b"").code == "UNIMPLEMENTED"
 
 
