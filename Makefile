@@ -3,7 +3,7 @@
 # make test         install what tests need and run all checks: ruff, mypy, all tests
 # make docs         build the documentation site into site/; a broken link is an error
 # make bench        our join beside the alternatives; BENCH="spo-q1 --quick" chooses what
-# make system-deps  install the programs that tests need beyond Python: Java, Chromium, iproute2, redis-server
+# make system-deps  install the programs that tests need beyond Python: Java, Chromium, iproute2, util-linux, redis-server
 # make venv         only create .venv and install
 # make clean        remove what the others made, except .venv
 

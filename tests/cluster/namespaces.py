@@ -56,7 +56,7 @@ def refusal() -> str | None:
         return f"{error.filename} is missing: make system-deps"
     if made.returncode == 0:
         return None
-    return f"this machine does not permit network namespaces ({made.stderr.strip()}): run as root"
+    return f"this machine permits no namespaces ({made.stderr.strip()}): run as root, or allow user namespaces"
 
 
 class NamespaceSet:
@@ -76,7 +76,8 @@ class NamespaceSet:
 
     def enter(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a command in these namespaces."""
-        return ["nsenter", "--target", str(self.first), "--all", "--", *command]
+        user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
+        return ["nsenter", "--target", str(self.first), *user, "--net", "--pid", "--mount", "--", *command]
 
     def run(self, *command: str) -> str:
         """Run a command in these namespaces and return what it prints."""
