@@ -41,7 +41,7 @@ MOST_ELEMENTS = 1 << 18
 """Arguments with more elements are not interpreted: at up to 10 us for each, compiling takes less time."""
 
 PATIENCE_SECONDS = 2.0
-"""A kernel is interpreted for so much processor time, summed over its calls: about what the largest takes to compile."""
+"""A kernel is interpreted for so much processor time, over all calls: about what the largest takes to compile."""
 
 _VERSIONS = (platform.python_version(), platform.python_implementation(), numba_version, llvmlite.__version__)
 
