@@ -20,7 +20,7 @@ from topology.graph.errors import InputError, QuotaError, TopologyError
 class Quotas:
     """How much the clients of a topology may use. Calls inside the program that runs it are not limited.
 
-    The memory that one token can make the process use is bounded by about twice `streams` times `message_bytes`.
+    The messages of one token take at most about four times `streams` times `message_bytes` of memory.
 
     message_bytes: one message, as it arrives and unpacked; also the rows that a message may claim.
     header_bytes:  the description of one message: names and types of columns, metadata.
