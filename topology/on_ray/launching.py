@@ -132,8 +132,9 @@ def _make(charter: Charter, name: str) -> Any:
         "max_restarts": 0,
         "max_task_retries": 0,
         "num_cpus": 0,
-        # Beside the program: if another node is cut off, the two still reach each other, and it is named.
-        "scheduling_strategy": NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True),
+        # Beside the program: if another node is cut off, the two still reach each other, and it is named. Not `soft`:
+        # Ray then puts an actor without resources on any node.
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False),
     }
     if charter.runtime_env is not None:
         options["runtime_env"] = dict(charter.runtime_env)
