@@ -7,6 +7,9 @@ one now and then without being asked, and one whenever it is asked, with the row
 Flight gives each stream one schema, so a feed opens another stream when the schema of the rows changes, once the rows
 before have been taken. The first batch of each stream is waited for: most mistakes show there.
 
+Batches that wait while the server is behind are joined, because a message costs more than a few rows. If joined batches
+are refused, they are sent again one by one: what is taken does not depend on how they were joined.
+
 The server ends the stream with the first batch that it refuses, after it has acknowledged those before it. So nothing
 behind a refused batch enters. The next call raises the refusal.
 """
@@ -17,6 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +28,19 @@ import pyarrow.flight as flight
 
 from topology.flight.errors import raised_by
 from topology.flight.operations import descriptor
+from topology.flight.wire import is_flat
 from topology.graph.errors import ConnectionLostError, InputError, InterlaceError, StoppedError
 from topology.graph.messages import rows_bytes
 
 PIPELINE_BYTES = 8 * 1024 * 1024
 PIPELINE_BATCHES = 64
 """Bytes and batches that a feed may hold before the server has taken them; one batch may exceed the first."""
+
+MESSAGES_UNDER_WAY = 8
+"""Messages that the server has not taken; it acknowledges sooner. Batches that wait meanwhile travel together."""
+
+TOGETHER_BYTES = 256 * 1024
+"""Small batches are joined up to this size."""
 
 SMALL_BATCH_BYTES = 32 * 1024
 """Up to this size batches under way are written by the caller: they fit into the connection's window at any time."""
@@ -60,14 +71,17 @@ class Feed:
         self._path = path
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._queue: deque[tuple[pa.RecordBatch, bytes]] = deque()
-        self._under_way: deque[int] = deque()  # the bytes of each batch that is queued or written, but not taken
+        self._queue: deque[_Item] = deque()
+        self._written: deque[list[_Item]] = deque()  # the batches of each message that the server has not taken
+        self._one_by_one = 0  # batches at the front of the queue that are not joined
+        self._batches = 0  # queued or written, but not taken
         self._bytes = 0
         self._asked = False  # the server is to be asked as soon as the queue is empty
         self._writing = False
         self._error: Exception | None = None
         self._schema: pa.Schema | None = None
         self._stream: _Stream | None = None
+        self._refused: _Stream | None = None  # to be closed by the next who writes
         self._thread: threading.Thread | None = None
 
     def write(self, rows: pa.RecordBatch, source: str, waiting: Waiting) -> None:
@@ -75,8 +89,8 @@ class Feed:
         size = rows_bytes(rows)
         with self._lock:
             self._wait_until(self._has_room, waiting)
-            self._queue.append((rows, source.encode()))
-            self._under_way.append(size)
+            self._queue.append(_Item(rows, source.encode(), size))
+            self._batches += 1
             self._bytes += size
             small = self._bytes <= SMALL_BATCH_BYTES
             new = self._schema is None or not rows.schema.equals(self._schema, check_metadata=True)
@@ -89,7 +103,7 @@ class Feed:
         """Wait until the server has taken everything; raises its refusal, or `TimeoutError`."""
         limit = None if timeout is None else time.monotonic() + timeout
         with self._lock:
-            self._wait_until(lambda: not self._under_way, waiting, limit)
+            self._wait_until(lambda: not self._batches, waiting, limit)
 
     def close(self, waiting: Waiting) -> None:
         """Flush and end the stream."""
@@ -110,9 +124,10 @@ class Feed:
             stream, self._stream = self._stream, None
         if stream is not None:
             stream.abandon()
+        self._close_refused()
 
     def _has_room(self) -> bool:
-        return self._bytes < PIPELINE_BYTES and len(self._under_way) < PIPELINE_BATCHES
+        return self._bytes < PIPELINE_BYTES and self._batches < PIPELINE_BATCHES
 
     def _wait_until(self, condition: Callable[[], bool], waiting: Waiting, limit: float | None = None) -> None:
         """Wait with the lock held. The server is asked for an answer, again and again if it gives none."""
@@ -124,7 +139,7 @@ class Feed:
                 return
             left = LOOK_UP_SECONDS if limit is None else min(LOOK_UP_SECONDS, limit - time.monotonic())
             if left <= 0:
-                raise TimeoutError(f"{self._peer} has not taken all rows yet: {len(self._under_way)} batches wait")
+                raise TimeoutError(f"{self._peer} has not taken all rows yet: {self._batches} batches wait")
             if asking:
                 self._asked = True
                 self._start_thread()
@@ -157,55 +172,91 @@ class Feed:
     def _run(self) -> None:
         while True:
             with self._lock:
-                self._changed.wait_for(
-                    lambda: self._error is not None or (not self._writing and bool(self._queue or self._asked))
-                )
+                self._changed.wait_for(lambda: self._error is not None or (not self._writing and self._has_work()))
                 if self._error is not None:
                     return
                 self._writing = True
             self._write_queued()
 
-    def _write_queued(self) -> None:
-        """Write until nothing is queued; nobody else writes meanwhile."""
-        try:
-            while True:
-                with self._lock:
-                    item = self._queue.popleft() if self._queue else None
-                    if self._error is not None or (item is None and not self._asked):
-                        return
-                    if item is None:
-                        self._asked = False
-                with raised_by(self._peer):
-                    if item is not None:
-                        self._stream_of(item[0].schema).write(*item)
-                    elif self._stream is not None:
-                        self._stream.ask()
-        except InterlaceError as error:
-            stream = self._stream
-            self._fail(error if stream is None else stream.reason(error))
-        finally:
-            with self._lock:
-                self._writing = False
-                if self._queue or self._asked:
-                    self._changed.notify_all()
+    def _has_work(self) -> bool:
+        """Whether something can be written now: a batch, if few messages are under way, or a question behind them."""
+        return len(self._written) < MESSAGES_UNDER_WAY if self._queue else self._asked
 
-    def _stream_of(self, schema: pa.Schema) -> _Stream:
-        stream = self._stream
-        if stream is not None and not stream.schema.equals(schema, check_metadata=True):
-            stream.end()
-            stream = None
-        if stream is None:
-            stream = _Stream(self._client, self._options, self._peer, self._path, schema, self._taken, self._fail)
+    def _write_queued(self) -> None:
+        """Write while there is work; nobody else writes meanwhile."""
+        while True:
             with self._lock:
-                self._stream = stream
+                if self._error is not None or not self._has_work():
+                    self._writing = False
+                    return
+                stream, group = self._stream, self._next_group()
+                if group:
+                    self._written.append(group)
+                else:
+                    self._asked = False
+            try:
+                with raised_by(self._peer):
+                    if not group:
+                        stream.ask() if stream is not None else None
+                    elif stream is not None and stream.schema.equals(group[0].rows.schema, check_metadata=True):
+                        stream.write(group)
+                    else:
+                        self._open_stream(stream, group[0].rows.schema).write(group)
+            except InterlaceError as error:
+                failed = self._stream if stream is None else stream
+                self._broken(failed, error if failed is None else failed.reason(error))
+
+    def _next_group(self) -> list[_Item]:
+        """Take the next batches that travel as one message: small ones of one source that wait."""
+        if not self._queue:
+            return []
+        first = self._queue.popleft()
+        group, size = [first], first.size
+        if self._one_by_one:
+            self._one_by_one -= 1
+            return group
+        while self._queue and size + self._queue[0].size <= TOGETHER_BYTES and first.can_join(self._queue[0]):
+            size += self._queue[0].size
+            group.append(self._queue.popleft())
+        return group
+
+    def _open_stream(self, last: _Stream | None, schema: pa.Schema) -> _Stream:
+        self._close_refused()
+        if last is not None:
+            last.end()
+        stream = _Stream(self._client, self._options, self._peer, self._path, schema, self._taken, self._broken)
+        with self._lock:
+            self._stream = stream
         return stream
+
+    def _close_refused(self) -> None:
+        with self._lock:
+            refused, self._refused = self._refused, None
+        if refused is not None:
+            refused.abandon()
 
     def _taken(self, rows: int, batches: int) -> None:
         with self._lock:
             self.rows_taken += rows
-            for _ in range(min(batches, len(self._under_way))):
-                self._bytes -= self._under_way.popleft()
+            for _ in range(min(batches, len(self._written))):
+                for item in self._written.popleft():
+                    self._bytes -= item.size
+                    self._batches -= 1
             self._changed.notify_all()
+
+    def _broken(self, stream: _Stream | None, error: Exception) -> None:
+        """Keep the reason why a stream ended early. If joined batches were refused, find out which by sending each."""
+        with self._lock:
+            if self._error is None and stream is not self._stream:
+                return  # an old stream, whose batches have been queued again
+            if isinstance(error, InputError) and self._written and len(self._written[0]) > 1:
+                self._one_by_one = len(self._written[0])
+                self._queue.extendleft(reversed([item for group in self._written for item in group]))
+                self._written.clear()
+                self._refused, self._stream = self._stream, None
+                self._changed.notify_all()
+                return
+        self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         with self._lock:
@@ -216,6 +267,20 @@ class Feed:
                     error.add_note(f"{self.rows_taken} rows that were sent before have been taken; none after them.")
                 self._queue.clear()
                 self._changed.notify_all()
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A batch on its way, with the name of its source and its size."""
+
+    rows: pa.RecordBatch
+    metadata: bytes
+    size: int
+
+    def can_join(self, other: _Item) -> bool:
+        """Whether the other batch can travel in one message with this one."""
+        same = self.metadata == other.metadata and self.rows.schema.equals(other.rows.schema, check_metadata=True)
+        return same and is_flat(self.rows.schema)
 
 
 class _Stream:
@@ -233,7 +298,7 @@ class _Stream:
         path: tuple[str, ...],
         schema: pa.Schema,
         taken: Callable[[int, int], None],
-        fail: Callable[[Exception], None],
+        fail: Callable[[_Stream, Exception], None],
     ) -> None:
         self.schema = schema
         self._peer = peer
@@ -248,8 +313,10 @@ class _Stream:
         self._reading = threading.Thread(target=self._read, name=f"answers to {' '.join(path)}", daemon=True)
         self._reading.start()
 
-    def write(self, rows: pa.RecordBatch, metadata: bytes) -> None:
-        self._writer.write_with_metadata(rows, metadata)
+    def write(self, group: list[_Item]) -> None:
+        """Send batches as one message."""
+        rows = group[0].rows if len(group) == 1 else pa.concat_batches([item.rows for item in group])
+        self._writer.write_with_metadata(rows, group[0].metadata)
 
     def ask(self) -> None:
         """Ask the server for an acknowledgement."""
@@ -291,7 +358,7 @@ class _Stream:
                 raise ConnectionLostError(f"{self._peer} ended the stream before all rows had been sent")
         except Exception as error:
             self._failure = error
-            self._on_failure(error)
+            self._on_failure(self, error)
 
 
 def _close(part: Any) -> None:

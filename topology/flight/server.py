@@ -44,7 +44,7 @@ LOOK_UP_SECONDS = 0.5
 TOGETHER_BYTES = 256 * 1024
 """Results that wait for their reader are joined up to this size."""
 
-ACKNOWLEDGED_BATCHES = 16
+ACKNOWLEDGED_BATCHES = 4
 ACKNOWLEDGED_BYTES = 1024 * 1024
 """How much a handler takes before it acknowledges it without being asked."""
 

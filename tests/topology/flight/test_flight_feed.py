@@ -252,3 +252,30 @@ def test_streams_of_one_client_do_not_wait_for_each_other() -> None:
         with pytest.raises(InputError):  # the token does not grant it, but the answer comes
             client.send("other", "b", rows(1))
         client.abandon(StoppedError("done"))
+
+
+def test_batches_that_wait_travel_together_and_a_refusal_is_still_exact() -> None:
+    """Nobody reads at first, so the topology takes little and the batches wait; one of them goes backwards."""
+    count, bad = 120, 100
+    with launch(200) as running:
+        client = FlightClient(running.endpoint("in"))
+        outcome: list[OutOfOrderError] = []
+
+        def send() -> None:
+            try:
+                for time in range(count):
+                    client.send("in", "a", rows(time if time != bad else 0))
+                client.flush()
+            except OutOfOrderError as error:
+                outcome.append(error)
+            running.finish()
+
+        sender = threading.Thread(target=send, daemon=True)
+        sender.start()
+        sender.join(10 * SHORT)
+        found = [time for batch in running.results() for time in batch.column("t").to_pylist()]
+        sender.join(LONG)
+        assert found == list(range(bad))
+        assert outcome[0].rows_taken == bad
+        assert running.metrics().of("in")[0].batches_in < bad, "no batches were joined"
+        client.abandon(StoppedError("done"))
