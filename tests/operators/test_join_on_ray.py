@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import CountWindow, SPOJoin, StreamJoin, TimeWindow
+from operators import CountWindow, IndexJoin, RunningJoin, SPOJoin, StreamJoin, TimeWindow
 from tests.operators.oracle_check import check, engines
 from tests.strategies import JoinCase, join_cases
-from topology import InputError, LocalRuntime, RayRuntime
+from topology import InputError, LocalRuntime, RayRuntime, SchemaError, Workers, attach
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
 
@@ -105,4 +105,27 @@ def test_sending_reading_and_refusing_on_ray() -> None:
         result = pa.Table.from_batches(list(running.results()), running.result_schema())
         feeder.join()
         assert running.metrics().total("results", "collector") == result.num_rows
+    assert result.combine_chunks().equals(join.collect(SOURCES).combine_chunks())
+
+
+def test_another_handle_of_a_join_knows_its_types_and_feeds_it() -> None:
+    join = replace(JOIN, using=IndexJoin())
+    sources = {stream: list(tables) for stream, tables in SOURCES.items()}
+    with join.launch(RayRuntime(placement=Workers(1)), sources=sources, name="shared join") as running:
+        for name, table in SOURCES["R"].items():
+            running.send("R", table, source=name)
+        running.flush()
+        with attach("shared join") as other:
+            assert isinstance(other, RunningJoin)
+            assert other.join == join
+            assert other.schema("R") == SOURCES["R"]["R-0"].schema
+            assert other.schema("S") is None
+            table = SOURCES["S"]["S-0"]
+            wrong = table.set_column(table.schema.get_field_index("ts"), "ts", table["ts"].cast(pa.timestamp("s")))
+            with pytest.raises(SchemaError, match="event times of different types cannot be merged"):
+                other.send("S", wrong, source="S-0")  # only R's types, which the other handle sent, forbid it
+            for name, table in SOURCES["S"].items():
+                other.send("S", table, source=name)
+            other.finish()
+        result = pa.Table.from_batches(list(running.results()), running.result_schema())
     assert result.combine_chunks().equals(join.collect(SOURCES).combine_chunks())
