@@ -39,7 +39,7 @@ PIPELINE_BATCHES = 64
 MESSAGES_UNDER_WAY = 8
 """Messages that the server has not taken; it acknowledges sooner. Batches that wait meanwhile travel together."""
 
-TOGETHER_BYTES = 256 * 1024
+TOGETHER_BYTES = 128 * 1024
 """Small batches are joined up to this size."""
 
 SMALL_BATCH_BYTES = 32 * 1024

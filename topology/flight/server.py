@@ -41,7 +41,7 @@ from topology.handle.results_queue import ResultsQueue
 LOOK_UP_SECONDS = 0.5
 """How often a handler that waits for results checks that its reader is still there."""
 
-TOGETHER_BYTES = 256 * 1024
+TOGETHER_BYTES = 128 * 1024
 """Results that wait for their reader are joined up to this size."""
 
 ACKNOWLEDGED_BATCHES = 4
