@@ -150,7 +150,7 @@ def _cold(quick: bool) -> list[dict[str, Any]]:
     seconds = {}
     for name in (EMBEDDED, *modes()):
         with tempfile.TemporaryDirectory() as empty:
-            environment = os.environ | {"NUMBA_CACHE_DIR": empty}
+            environment = os.environ | {"INTERLACE_KERNEL_CACHE": empty}
             command = [sys.executable, "-m", "benchmarks.ray_cluster", name, str(QUICK_WINDOW if quick else WINDOW)]
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
             seconds[name] = json.loads(done.stdout.splitlines()[-1])[COLD]

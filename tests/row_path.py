@@ -70,9 +70,10 @@ class Recorder:
 
 
 def readings(*times: int) -> pa.RecordBatch:
-    """Rows at these event times."""
-    columns = {"power": [float(each % 7) for each in times], "cool": [float(each % 5) for each in times]}
-    return pa.record_batch({"id": times, "ts": times, **columns})
+    """Rows at these event times; cooling follows power, so that few rows match."""
+    power = [float(each * 37 % 701) for each in times]
+    cool = [each + 3 * (time % 2) for time, each in zip(times, power, strict=True)]
+    return pa.record_batch({"id": times, "ts": times, "power": power, "cool": cool})
 
 
 def trace() -> list[tuple[str, str]]:
@@ -88,14 +89,15 @@ def trace() -> list[tuple[str, str]]:
     recorder = Recorder()
     threading.setprofile(recorder)
     with join.launch(il.LocalRuntime(workers=1)) as running:
-        running.send("R", readings(*range(100)))
-        running.send("S", readings(*range(50)))
+        running.send("R", readings(*range(2_000)))
         results = running.results()
-        next(results)
+        for first in (0, 500):  # the second part is merged with the first
+            running.send("S", readings(*range(first, first + 500)))
+            next(results)
         recorder.wait_until_quiet()
         sys.setprofile(recorder)
         recorder.begin("send")
-        running.send("S", readings(*range(50, 90)))
+        running.send("S", readings(*range(1_000, 1_400)))
         recorder.wait_until_quiet()
         recorder.begin("read")
         next(results)

@@ -73,6 +73,7 @@ from .graph.messages import Idle as Idle
 from .graph.messages import Message as Message
 from .graph.messages import Punctuation as Punctuation
 from .graph.messages import Time as Time
+from .graph.messages import UnpackedBatch as UnpackedBatch
 from .graph.messages import Watermark as Watermark
 from .graph.messages import rows_bytes as rows_bytes
 from .graph.plan import Plan as Plan

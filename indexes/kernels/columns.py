@@ -17,19 +17,25 @@ import numpy as np
 from indexes.kernels.compiled import kernel
 
 EVERYWHERE = np.iinfo(np.int64).max
+_INT64 = np.dtype(np.int64)
+_KEY_TYPES = (np.dtype(np.float64), _INT64)
 
 
 def frozen(array: np.ndarray, dtype: type | np.dtype | None = None) -> np.ndarray:
     """A contiguous read-only view of `array`; a copy only if layout or type require one."""
-    if not array.flags.writeable and array.flags.c_contiguous and (dtype is None or array.dtype == dtype):
-        return array
-    view = np.ascontiguousarray(array, dtype=dtype).view()
+    flags = array.flags
+    if flags.c_contiguous and (dtype is None or array.dtype == dtype):
+        if not flags.writeable:
+            return array
+        view = array.view()
+    else:
+        view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view
 
 
 def _frozen_keys(array: np.ndarray) -> np.ndarray:
-    if array.dtype != np.int64 and array.dtype != np.float64:
+    if array.dtype not in _KEY_TYPES:
         raise TypeError(f"keys and bounds are int64 or float64, not {array.dtype}")
     if array.ndim != 1:
         raise ValueError(f"a key column has one axis, not {array.ndim}")
@@ -99,7 +105,7 @@ class Interval:
     @cached_property
     def inner(self) -> tuple[Any, Any]:
         """The greatest low and the least high bound of at least one probe row. Cost: O(n), once."""
-        return self.low.max(), self.high.min()
+        return self.low.max().item(), self.high.min().item()
 
     def rows(self, part: slice) -> Interval:
         """The intervals of some of the probe rows. Cost: O(1)."""
@@ -117,8 +123,8 @@ class Live:
     end: np.ndarray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "start", frozen(self.start, np.int64))
-        object.__setattr__(self, "end", frozen(self.end, np.int64))
+        object.__setattr__(self, "start", frozen(self.start, _INT64))
+        object.__setattr__(self, "end", frozen(self.end, _INT64))
         if self.start.shape != self.end.shape:
             raise ValueError("start and end need the same length")
 

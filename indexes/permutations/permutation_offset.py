@@ -170,12 +170,14 @@ class PermutationOffsetJoin:
     def short_fields(self, bounds: Interval, partner_bounds: Interval, live: Live) -> tuple[int, ...]:
         """The block's row in the table of `short_search`, for these probe rows. Cost: O(1) once the arrays exist."""
         keys = self.runs[0].keys
-        assert bounds.low.dtype == keys.dtype, "the kernel reads keys in the type of the bounds"
-        assert partner_bounds.low.dtype == self.runs[1].keys.dtype, "the kernel reads keys in the type of the bounds"
         greatest_low, least_high = bounds.inner
-        since, until = bool(greatest_low > keys[0]), bool(least_high < keys[-1])
+        least, greatest = self.runs[0].ends
+        since, until = greatest_low > least, least_high < greatest
         known = self._short_fields.get((until, since))
         if known is None:
+            assert bounds.low.dtype == keys.dtype, "the kernel reads keys in the type of the bounds"
+            partner_type = self.runs[1].keys.dtype
+            assert partner_bounds.low.dtype == partner_type, "the kernel reads keys in the type of the bounds"
             arrays = self._envelope(0, 1, until, since).arrays
             lowest_until, highest_until, lowest_from, highest_from = (a.ctypes.data if len(a) else 0 for a in arrays)
             if not until:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,11 @@ class SortedRun:
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", frozen(self.keys))
         object.__setattr__(self, "order", frozen(self.order, np.int32))
+
+    @cached_property
+    def ends(self) -> tuple[Any, Any]:
+        """The least and the greatest of at least one key. Cost: O(1)."""
+        return self.keys[0].item(), self.keys[-1].item()
 
     def __len__(self) -> int:
         """Number of valid keys."""
@@ -157,9 +164,7 @@ def _merge(
 
 
 @kernel
-def search_group(
-    keys: np.ndarray, bounds: np.ndarray, start: int, group: int, closed: bool, found: np.ndarray
-) -> None:
+def search_group(keys: np.ndarray, bounds: np.ndarray, start: int, group: int, closed: bool, found: np.ndarray) -> None:
     """found[k] = number of keys < bounds[start + k], or <= if closed, for k < group. There is at least one key.
 
     A group of searches halves the same span in lockstep, without a branch on any key: 21 ns each in 100,000 keys, where

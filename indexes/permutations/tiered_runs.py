@@ -8,14 +8,14 @@ from typing import Self
 import numpy as np
 
 from indexes.kernels.columns import Interval, Keys, Live, Matches
-from indexes.kernels.linear_scan import scan
 from indexes.kernels.whole_numbers import check_whole_number
 from indexes.kernels.window_index import WindowIndex
 from indexes.permutations.block_probe import count_blocks, probe_blocks
 from indexes.permutations.permutation_offset import PermutationOffsetJoin
 from indexes.permutations.sorted_run import SortedRun
+from indexes.permutations.tail_scan import scan_tail
 
-SMALL_SCAN = 8192
+SMALL_SCAN = 1 << 16
 """Up to this product of probe rows and tail rows, comparing all is cheaper than sorting the tail."""
 
 
@@ -70,6 +70,11 @@ class TieredRuns(WindowIndex):
         return (*self._blocks, *([self._sorted_tail()] if self._tail_length else []))
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it holds no row. Cost: O(1)."""
+        return not self._blocks and not self._tail_length
+
+    @property
     def nbytes(self) -> int:
         """Cost: O(blocks)."""
         tail = sum(column.nbytes for column in (*self._tail_values, *self._tail_valid))
@@ -110,7 +115,7 @@ class TieredRuns(WindowIndex):
         earlier = probe_blocks(limit, self._blocks, intervals, live, ordered=ordered)
         if earlier is None:
             return None
-        last = scan(self._tail(), self._next - self._tail_length, intervals, live)
+        last = scan_tail(self._tail(), self._next - self._tail_length, intervals, live)
         if len(earlier.positions) + len(last.positions) > limit:
             return None
         return Matches.concat_by_row([earlier, last])
@@ -161,7 +166,8 @@ class TieredRuns(WindowIndex):
         columns = []
         for values, valid in zip(self._tail_values, self._tail_valid, strict=True):
             flags = valid[: self._tail_length]
-            columns.append(Keys(values[: self._tail_length], None if flags.all() else flags))
+            all_valid = np.count_nonzero(flags) == len(flags)
+            columns.append(Keys(values[: self._tail_length], None if all_valid else flags))
         return columns
 
     def _sorted_tail(self) -> PermutationOffsetJoin:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes import Keys
 from operators.query.predicate import Dimension
 from operators.values.families import TEXTS
-from operators.values.key_types import decoded, key_type, to_keys
+from operators.values.key_types import decoded, key_type, keys_of_type
 from operators.values.text_keys import text_hashes
 
 
@@ -17,9 +20,18 @@ def keys_of(dimension: Dimension, side: int, array: pa.Array) -> Keys:
 
     Cost: O(rows), for strings and binary O(bytes).
     """
-    column = dimension.column(side)
-    if not dimension.is_point or key_type(column, array.type).family not in TEXTS:
-        return to_keys(column, array)
+    return key_maker(dimension, side, array.type)(array)
+
+
+def key_maker(dimension: Dimension, side: int, arrow: pa.DataType) -> Callable[[pa.Array], Keys]:
+    """A function that makes the keys of a side's columns of one type, as `keys_of` does."""
+    kind = key_type(dimension.column(side), arrow)
+    if dimension.is_point and kind.family in TEXTS:
+        return _hashes
+    return partial(keys_of_type, kind)
+
+
+def _hashes(array: pa.Array) -> Keys:
     plain = decoded(array)
     valid = pc.is_valid(plain).to_numpy(zero_copy_only=False) if plain.null_count else None
     return Keys(text_hashes(plain), valid)

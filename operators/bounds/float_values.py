@@ -72,6 +72,8 @@ class FloatValue:
             values = keys.astype(np.float64)
         elif self.domain == UNSIGNED:
             values = (keys ^ _TOP_BIT).view(np.uint64).astype(np.float64)
+        if not self.program:
+            return values
         with np.errstate(all="ignore"):
             for operation, constant in self.program:
                 if operation == ADD:

@@ -22,7 +22,6 @@ from operators.bounds.float_values import ADD_PROBE, MULTIPLY, FloatValue, domai
 from operators.bounds.integer_bounds import (
     INT64_MAX,
     INT64_MIN,
-    Edge,
     IntegerHalfLine,
     IntegerValue,
     RoundedHalfLine,
@@ -59,13 +58,14 @@ class ExactDimension(BoundDimension):
         floats = self.key_type(1 - probe_side).is_float
         bottom, top = (-np.inf, np.inf) if floats else (INT64_MIN, INT64_MAX)
         edges = [half_line.edge(values.values) for half_line in self.half_lines[probe_side]]
-        dtype = np.float64 if floats else np.int64
-        low = _meet(edges, False, np.maximum) if not all(e.upper for e in edges) else None
-        high = _meet(edges, True, np.minimum) if any(e.upper for e in edges) else None
-        if low is None:
-            low = np.full(len(values.values), bottom, dtype)
-        if high is None:
-            high = np.full(len(values.values), top, dtype)
+        low = _meet([edge.bound for edge in edges if not edge.upper], np.maximum)
+        high = _meet([edge.bound for edge in edges if edge.upper], np.minimum)
+        if low is None or high is None:
+            open_end = np.empty(len(values.values), np.float64 if floats else np.int64)
+            open_end.fill(bottom if low is None else top)
+            low, high = (open_end, high) if low is None else (low, open_end)
+        assert low is not None, "a dimension has a comparison"
+        assert high is not None, "a dimension has a comparison"
         empty = [edge.empty for edge in edges if edge.empty is not None]
         if empty:
             none = np.logical_or.reduce(empty)
@@ -77,8 +77,10 @@ class ExactDimension(BoundDimension):
         return Interval(low, high, self.negated)
 
 
-def _meet(edges: list[Edge], upper: bool, pick: Any) -> np.ndarray:
-    bounds = [edge.bound for edge in edges if edge.upper == upper]
+def _meet(bounds: list[np.ndarray], pick: Any) -> np.ndarray | None:
+    """The tightest of the bounds of each row; None if there are none."""
+    if not bounds:
+        return None
     met = bounds[0]
     for bound in bounds[1:]:
         met = pick(met, bound)

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -110,6 +111,7 @@ class GateTask(Task):
         self._bounds: dict[str, Time] = {}
         self._gate = ScaleGate(step_rows=step_rows, spill_directory=spill_directory)
         self._sources: dict[str, set[SourceName]] = {stream: set() for stream in event_time}
+        self._known: dict[tuple[str, str], SourceName] = {}
         self._announced: set[str] = set()
         self._positions = dict.fromkeys(event_time, 0)
         self._fresh = 0
@@ -119,18 +121,19 @@ class GateTask(Task):
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, batch.source)
         column = self._event_time[source.stream]
+        sent: pa.Array | Times
         if column is None:
-            numbers = np.arange(batch.first, batch.end, dtype=np.int64)
-            sent = pa.array(numbers)
-            late = self._gate.add(source, batch.rows.append_column(TIME, sent), numbers, batch.born)
+            sent = np.arange(batch.first, batch.end, dtype=np.int64)
+            late = self._gate.add(source, batch.rows, sent, batch.born)
         else:
             sent = batch.rows.column(column)
             late = self._add(source, batch, sent)
+        self._fresh += batch.num_rows
+        report: list[Emit] = []
         if late is not None:
-            yield self._report(source, batch.first, sent, late)
-        self._fresh += batch.rows.num_rows
-        if self._fresh >= self._step_rows:
-            yield from self._release()
+            times = sent if isinstance(sent, pa.Array) else pa.array(sent)
+            report.append(self._report(source, batch.first, times, late))
+        return chain(report, self._release()) if self._fresh >= self._step_rows else report
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, watermark.source)
@@ -176,9 +179,10 @@ class GateTask(Task):
         self._gate.check_invariants()
 
     def _source(self, stream: str, name: str) -> SourceName:
-        self._announced.add(stream)
-        source = SourceName(name, stream)
-        if source not in self._sources[stream]:
+        source = self._known.get((stream, name))
+        if source is None:
+            source = self._known[stream, name] = SourceName(name, stream)
+            self._announced.add(stream)
             self._sources[stream].add(source)
             self._gate.open(source)
         return source
@@ -236,4 +240,7 @@ class GateTask(Task):
         merged = step.streams[stream]
         first = self._positions[stream]
         self._positions[stream] += len(merged.seq)
-        return Batch(stream, merged.rows.append_column(SEQ, pa.array(merged.seq)), first=first, born=step.born)
+        rows = merged.rows
+        if self._event_time[stream] is None:
+            rows = rows.append_column(TIME, pa.array(merged.times()))
+        return Batch(stream, rows.append_column(SEQ, pa.array(merged.seq)), first=first, born=step.born)

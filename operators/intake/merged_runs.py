@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from indexes import kernel, ordered_integers
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
+_INT64 = np.dtype(np.int64)
 
 
 class RunMerger:
@@ -37,14 +39,14 @@ class RunMerger:
         ends:    where each stream's part of the results ends.
         Cost: O(rows * log(runs)), about 3 ns per row and doubling of the runs.
         """
-        bounds = np.cumsum([0, *counts])
+        bounds = np.array(list(accumulate(counts, initial=0)))
         total = int(bounds[-1])
         assert total < 2**31, "a step is far smaller"
         if total > self._times.shape[1]:
             room = 1 << (total - 1).bit_length()
             self._times, self._order = np.empty((2, room), np.int64), np.empty((2, room), np.int32)
             self._places = np.empty((2, room), np.int32)
-        if all(part.dtype == np.int64 for part in times):
+        if all(part.dtype == _INT64 for part in times):
             np.concatenate(times, out=self._times[0, :total])
         else:
             self._times[0, :total] = ordered_integers(np.concatenate(times).astype(np.float64))

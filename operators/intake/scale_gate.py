@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +29,20 @@ STEP_ROWS = 1 << 17
 
 @dataclass(frozen=True)
 class StreamRows:
-    """Rows of one stream in order, and their numbers in the order of all streams."""
+    """Rows of one stream in order, and their numbers in the order of all streams.
+
+    parts: the times of the rows, part after part as they came; `order` puts them in order, None if they are.
+    """
 
     rows: pa.RecordBatch
     seq: Int64
+    parts: tuple[Times, ...]
+    order: npt.NDArray[np.int32] | None
+
+    def times(self) -> npt.NDArray[np.generic]:
+        """The time of each row. Cost: O(rows)."""
+        joined: npt.NDArray[np.generic] = self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+        return joined if self.order is None else joined[self.order]
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,7 @@ class ScaleGate:
         self._forgotten = 0
         self._cursors = [0] * readers
         self._merger = RunMerger()
+        self._drained = False  # nothing is ready until a source sends, promises, falls silent or ends
         self._lock = threading.Lock()
 
     @property
@@ -122,6 +134,7 @@ class ScaleGate:
         with self._lock:
             state = self._open(source)
             state.idle = False
+            self._drained = False
             if not len(times):
                 return None
             late = self._late(state, times, bound)
@@ -145,17 +158,20 @@ class ScaleGate:
         """Record the promise that the source will send nothing earlier than `time`. Cost: O(1)."""
         with self._lock:
             self._open(source).advance(time)
+            self._drained = False
 
     def set_idle(self, source: SourceName) -> None:
         """Ignore the source in progress until its next rows. Its waiting rows pass with those of the others."""
         with self._lock:
             self._open(source).idle = True
+            self._drained = False
 
     def end(self, sources: Iterable[SourceName]) -> None:
         """End these sources: no more of their rows will come. Cost: O(1) each."""
         with self._lock:
             for source in sources:
                 self._open(source).ended = True
+            self._drained = False
 
     def next_ready(self, reader: int = 0) -> Ready | None:
         """Return the next step for this reader; None if no row is ready.
@@ -216,6 +232,8 @@ class ScaleGate:
 
     def _release(self) -> Ready | None:
         """Put the next step in order; None if no row is ready."""
+        if self._drained:
+            return None
         known = [source.border for source in self._sources.values() if not (source.ended or source.idle)]
         borders = [border for border in known if border is not None]
         if len(borders) < len(known):
@@ -223,7 +241,9 @@ class ScaleGate:
         runs = [run for source in self._sources.values() for run in source.runs if run.parts]
         if not runs:
             return None
-        border = self._within_a_step(min(borders, key=lambda border: border.place, default=None), runs)
+        last = min(borders, key=lambda border: border.place, default=None)
+        border = self._within_a_step(last, runs)
+        self._drained = border is last
         taken = [(run.rank, run.take(border)) for run in runs]
         ready = sorted(((rank, parts) for rank, parts in taken if parts), key=lambda run: run[0])
         return self._merge([(rank.name, parts) for rank, parts in ready]) if ready else None
@@ -252,25 +272,29 @@ class ScaleGate:
     def _merge(self, runs: list[tuple[SourceName, list[Part]]]) -> Ready:
         """Number the rows of a step; `runs` are in the order of sources and offsets, the order at equal times."""
         counts = [sum(len(part.times) for part in parts) for _, parts in runs]
-        numbers = {stream: number for number, stream in enumerate(dict.fromkeys(name.stream for name, _ in runs))}
-        stream_of = np.array([numbers[name.stream] for name, _ in runs])
-        ends = np.cumsum(np.bincount(stream_of, counts)).astype(np.int64)
-        total = int(ends[-1])
+        total = sum(counts)
+        runs_of: dict[str, list[int]] = {}
+        for run, (name, _) in enumerate(runs):
+            runs_of.setdefault(name.stream, []).append(run)
+        ends = list(accumulate(sum(counts[run] for run in own) for own in runs_of.values()))
         if len(runs) == 1:
             seq, rows = np.arange(self._seq, self._seq + total), np.empty(0, np.int32)
         else:
             times = [part.times for _, parts in runs for part in parts]
-            seq, rows = self._merger.merge(times, counts, stream_of, ends, self._seq)
+            numbers = {stream: number for number, stream in enumerate(runs_of)}
+            stream_of = np.array([numbers[name.stream] for name, _ in runs])
+            seq, rows = self._merger.merge(times, counts, stream_of, np.array(ends), self._seq)
         merged = {}
         begin = 0
-        for stream, number in numbers.items():
-            own = slice(begin, int(ends[number]))
-            begin = own.stop
-            batches = [part.rows for name, parts in runs if name.stream == stream for part in parts]
-            batch = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            if np.count_nonzero(stream_of == number) > 1:  # the rows of a single run are in order already
-                batch = take_rows(batch, rows[own])
-            merged[stream] = StreamRows(batch, seq[own])
+        for (stream, own), end in zip(runs_of.items(), ends, strict=True):
+            parts = [part for run in own for part in runs[run][1]]
+            batch = parts[0].rows if len(parts) == 1 else pa.concat_batches([part.rows for part in parts])
+            order = None
+            if len(own) > 1:  # the rows of a single run are in order already
+                order = rows[begin:end]
+                batch = take_rows(batch, order)
+            merged[stream] = StreamRows(batch, seq[begin:end], tuple(part.times for part in parts), order)
+            begin = end
         self._passed = max((parts[-1].last, name) for name, parts in runs)
         first, self._seq = self._seq, self._seq + total
         return Ready(first, self._seq, merged, min(part.born for _, parts in runs for part in parts))

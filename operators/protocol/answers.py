@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
 from indexes import Matches
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.streams import COUNTS, MATCHES
-from topology import Batch
+from topology import Batch, UnpackedBatch
 
 POSITIONS = pa.large_list(pa.int64())
 
 
+@dataclass(frozen=True, slots=True)
+class AnsweredRows:
+    """The matches of consecutive probe rows, as `UnpackedBatch` carries them."""
+
+    matches: Matches
+
+    @property
+    def num_rows(self) -> int:
+        """The number of probe rows."""
+        return len(self.matches)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of offsets and positions."""
+        return self.matches.offsets.nbytes + self.matches.positions.nbytes
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """Pack as one column of lists, without copying."""
+        offsets, positions = self.matches.offsets, self.matches.positions
+        values = pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(positions)])
+        lists = pa.Array.from_buffers(POSITIONS, len(self.matches), [None, pa.py_buffer(offsets)], children=[values])
+        return pa.record_batch([lists], names=["positions"])
+
+
 def matches_batch(side: int, first: int, matches: Matches) -> Batch:
-    """Pack the matches of the probe rows of `side` from position `first` on, without copying."""
-    buffers = [None, pa.py_buffer(matches.offsets)]
-    values = pa.Array.from_buffers(pa.int64(), len(matches.positions), [None, pa.py_buffer(matches.positions)])
-    lists = pa.Array.from_buffers(POSITIONS, len(matches), buffers, children=[values])
-    rows = pa.record_batch([lists], names=["positions"])
-    return Batch(MATCHES[side].name, rows, first=first, memo=matches)
+    """The matches of the probe rows of `side` from position `first` on, packed only if they leave the process."""
+    return UnpackedBatch(MATCHES[side].name, AnsweredRows(matches), first=first)
 
 
 def matches_of(batch: Batch) -> Matches:
     """Unpack the matches of a batch, unless it still carries them."""
-    if isinstance(batch.memo, Matches):
-        return batch.memo
+    if isinstance(batch.memo, AnsweredRows):
+        return batch.memo.matches
     lists = batch.rows.column(0)
     rows = len(lists)
     offsets = np.frombuffer(lists.buffers()[1], np.int64, count=rows + 1, offset=8 * lists.offset)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from indexes import Interval, Keys, Live
 from operators.protocol.columns import Int64, array_of, keys_of, values_of
 from operators.protocol.streams import PROBES, probes_of
-from topology import Batch
+from topology import Batch, UnpackedBatch
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,19 @@ class ElementRows:
     def __len__(self) -> int:
         return len(self.live)
 
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return len(self.seq)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        held = self.seq.nbytes + self.live.start.nbytes + self.live.end.nbytes
+        for keys, interval in zip(self.keys, self.intervals, strict=True):
+            held += keys.values.nbytes + interval.low.nbytes + interval.high.nbytes
+        return held
+
     def to_arrow(self) -> pa.RecordBatch:
         """Pack as a record batch; arrays without nulls are not copied."""
         columns: dict[str, pa.Array] = {}
@@ -46,8 +59,8 @@ class ElementRows:
         return pa.record_batch(columns)
 
     def to_batch(self, side: int, born: float = 0.0) -> Batch:
-        """Pack as the probe rows of a side; the batch also carries the rows unpacked."""
-        return Batch(PROBES[side].name, self.to_arrow(), first=self.first, born=born, memo=self)
+        """The probe rows of a side, packed only if they leave the process."""
+        return UnpackedBatch(PROBES[side].name, self, first=self.first, born=born)
 
     @classmethod
     def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> ElementRows:

@@ -93,7 +93,7 @@ class CollectorTask(Task):
                 side = stream.side
                 assert batch.first >= self._probes[side].first, "an element has punctuated before it had answered"
                 self._waiting[side].append(Answer(origin.index, batch.first, matches_of(batch)))
-                return self._emit_open()
+                return () if self._aligned else self._emit_open()
             case JoinStream.COUNTS:
                 self._results.count(stream.side, batch.first, counts_of(batch))
             case JoinStream.PAYLOAD:
@@ -110,13 +110,18 @@ class CollectorTask(Task):
         self._reached[origin.index] = punctuation.seq
         if origin.index == self._router:
             self._router_reached.append(punctuation.seq)
-        yield from self._emit_open()
         complete = min(self._reached)
         if complete > self._complete:
-            yield from self._emit_complete(complete, punctuation.born)
-            self._answered = complete + 1
-            yield Emit(Punctuation(complete, punctuation.born))
-            yield from self._emit_open()
+            return self._advance(complete, punctuation.born)
+        return () if self._aligned else self._emit_open()
+
+    def _advance(self, complete: int, born: float) -> Iterator[Emit]:
+        """Emit what need not wait, the results of the rows that are complete now, and what waited for these."""
+        yield from self._emit_open()
+        yield from self._emit_complete(complete, born)
+        self._answered = complete + 1
+        yield Emit(Punctuation(complete, born))
+        yield from self._emit_open()
 
     def on_end(self) -> Iterable[Emit]:
         return self._emit(self._results.end(), 0.0)
@@ -159,14 +164,14 @@ class CollectorTask(Task):
 
     def _take_payload(self, side: int, batch: Batch) -> None:
         rows = batch.rows
+        names = rows.schema.names
         if rows.num_rows:
             seqs = values_of(rows.column(SEQ))
-            names = rows.schema.names
             left, right = (values_of(rows.column(name)) if name in names else None for name in EXPIRED_BELOW)
             self._probes[side].append(ProbeStep(batch.first, seqs, batch.born, (left, right)))
             hidden = rows.column(HIDDEN).to_numpy(zero_copy_only=False) if HIDDEN in names else None
             self._results.arrive(side, seqs, hidden)
-        payload = rows.select([name for name in rows.schema.names if not name.startswith("#")])
+        payload = rows.select([number for number, name in enumerate(names) if not name.startswith("#")])
         self._rows.append(side, payload)
         for check in self._bound:
             check.take(side, payload)

@@ -25,6 +25,8 @@ class ResultRows:
         # Of a side without rows so far, columns selected by name are shown as nulls; those of a `*` are unknown.
         self._shown = [selection.columns(side, pa.schema([])) for side in (LEFT, RIGHT)]
         self._nullable = selection.kind is not Kind.INNER
+        self._computed_items = selection.computed
+        self._counted = selection.counted
 
     @property
     def nbytes(self) -> int:
@@ -71,9 +73,9 @@ class ResultRows:
         for side, positions in ((LEFT, results.left), (RIGHT, results.right)):
             for each in self._shown[side]:
                 columns.append((each.place, each.name, self._column(side, each.column, positions)))
-        for item in self._selection.computed:
+        for item in self._computed_items:
             columns.append((item.place, item.name, self._computed(item.expression, results)))
-        counted = self._selection.counted
+        counted = self._counted
         if counted is not None:
             columns.append((counted.place, counted.name, pa.array(results.matches)))
         columns.sort(key=lambda column: column[0])

@@ -36,14 +36,16 @@ class PayloadPlan:
             names += check.columns(side, schema)
         return list(dict.fromkeys(names))
 
-    def rows(self, side: int, rows: pa.RecordBatch, expired: tuple[Int64 | None, Int64 | None]) -> pa.RecordBatch:
-        """The payload of a step's rows."""
-        columns = {name: rows.column(name) for name in [*self.columns(side, rows.schema), SEQ]}
+    def rows(
+        self, side: int, rows: pa.RecordBatch, columns: list[str], expired: tuple[Int64 | None, Int64 | None]
+    ) -> pa.RecordBatch:
+        """The payload of a step's rows; `columns` are those that `columns` found for their schema."""
+        payload = rows.select([*columns, SEQ])
         for name, positions in zip(EXPIRED_BELOW, expired, strict=True):
             if positions is not None:
-                columns[name] = pa.array(positions)
+                payload = payload.append_column(name, pa.array(positions))
         where = self.wheres[side]
         if where is not None and (self.kind.unmatched[side] or self.kind is Kind.COUNT):
             shown = evaluate(where, lambda column: rows.column(column.name))
-            columns[HIDDEN] = pc.invert(pc.fill_null(shown, False))
-        return pa.record_batch(columns)
+            payload = payload.append_column(HIDDEN, pc.invert(pc.fill_null(shown, False)))
+        return payload

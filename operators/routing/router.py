@@ -101,6 +101,7 @@ class RouterTask(Task):
     def __init__(self, description: Router) -> None:
         self._description = description
         self._payload = description.payload
+        self._payload_columns: list[list[str] | None] = [None, None]
         self._streams = tuple(side.stream for side in description.sides)
         self._schedules = tuple(MergeSchedule(side.merge) for side in description.sides)
         left, right = description.sides
@@ -184,5 +185,8 @@ class RouterTask(Task):
         for d in range(len(rows.keys) if self._description.split_fields else 0):
             yield Emit(of_dimension(probes, side, d))
         if self._payload is not None:
-            payload = self._payload.rows(side, batch.rows, step.expired[side])
+            columns = self._payload_columns[side]
+            if columns is None:  # the rows of a side have one schema
+                columns = self._payload_columns[side] = self._payload.columns(side, batch.rows.schema)
+            payload = self._payload.rows(side, batch.rows, columns, step.expired[side])
             yield Emit(Batch(PAYLOAD[side].name, payload, first=batch.first, born=batch.born))

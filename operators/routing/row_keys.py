@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from indexes import Interval, Keys
 from operators.bounds.bound_dimension import BoundDimension
-from operators.bounds.dimension_keys import keys_of
+from operators.bounds.dimension_keys import key_maker
 from operators.bounds.intervals import bind
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.predicate import Dimension, Predicate
@@ -19,6 +20,8 @@ from operators.routing.key_ordinals import KeyedRows
 from operators.routing.step_rows import StepRows
 from operators.values.evaluation import evaluate
 from topology import Batch
+
+_Maker = Callable[[pa.RecordBatch, KeyedRows | None], Keys]
 
 Bool = npt.NDArray[np.bool_]
 
@@ -43,6 +46,7 @@ class RowKeys:
         self._dimensions = predicate.dimensions
         self._schemas: list[pa.Schema | None] = [None, None]
         self._bound: list[BoundDimension | None] | None = None
+        self._makers: list[list[_Maker]] = [[], []]  # of each side, known with its schema
 
     @property
     def decide(self) -> bool:
@@ -58,6 +62,7 @@ class RowKeys:
             batch = step.batches[side]
             if batch is not None and self._schemas[side] is None:
                 self._schemas[side] = batch.rows.schema
+                self._makers[side] = [self._maker(dimension, side, batch.rows.schema) for dimension in self._dimensions]
         left, right = self._schemas
         if self._bound is None and left is not None and right is not None:
             self._bound = [
@@ -76,17 +81,20 @@ class RowKeys:
         if batch is None:
             return ()
         rows = batch.rows
-        keys = [
-            self._made(rows.num_rows, dimension, keyed)
-            if dimension.made
-            else keys_of(dimension, side, rows.column(dimension.column(side)))
-            for dimension in self._dimensions
-        ]
+        keys = [make(rows, keyed) for make in self._makers[side]]
         passing = self._passing(side, rows)
         if passing is not None:
             first = keys[0]
             keys[0] = Keys(first.values, passing if first.valid is None else first.valid & passing)
         return tuple(keys)
+
+    def _maker(self, dimension: Dimension, side: int, schema: pa.Schema) -> _Maker:
+        """A function from rows of a side, which all have one schema, to their keys in a dimension."""
+        if dimension.made:
+            return lambda rows, keyed: self._made(rows.num_rows, dimension, keyed)
+        column = schema.get_field_index(dimension.column(side))
+        make = key_maker(dimension, side, schema.field(column).type)
+        return lambda rows, keyed: make(rows.column(column))
 
     def _passing(self, side: int, rows: pa.RecordBatch) -> Bool | None:
         condition = self._predicate.filters[side]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +48,14 @@ class KeyType:
         """Whether keys are leads: two values may share one."""
         plain = plain_type(self.arrow)
         return self.family in TEXTS or (self.family == "decimal" and plain.precision > DIGITS_IN_64_BITS)
+
+    @cached_property
+    def stored(self) -> np.dtype[np.int64] | np.dtype[np.float64] | None:
+        """The type of keys that are the column's own buffer; None if they have to be converted."""
+        plain = plain_type(self.arrow) == self.arrow
+        if not plain or self.offset or self.family in (*TEXTS, "decimal") or pa.types.is_boolean(self.arrow):
+            return None
+        return self.dtype if self.arrow.bit_width == 64 else None
 
     @property
     def is_temporal(self) -> bool:
@@ -138,7 +147,14 @@ def to_keys(column: str, array: pa.Array | pa.ChunkedArray) -> Keys:
     Zero-copy for 64-bit signed types and float64 without negative zeros; one pass otherwise. The
     value of an invalid row is arbitrary.
     """
-    kind = key_type(column, array.type)
+    return keys_of_type(key_type(column, array.type), array)
+
+
+def keys_of_type(kind: KeyType, array: pa.Array | pa.ChunkedArray) -> Keys:
+    """As `to_keys`, for a column whose key type is known."""
+    if kind.stored is not None and isinstance(array, pa.Array) and len(array) and not array.null_count:
+        values = np.frombuffer(array.buffers()[1], kind.stored, count=len(array), offset=8 * array.offset)
+        return _float_keys(values, None) if kind.is_float else Keys(values)
     array = decoded(array)
     valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
     if kind.family in TEXTS:
@@ -155,9 +171,9 @@ def to_keys(column: str, array: pa.Array | pa.ChunkedArray) -> Keys:
 
 def _float_keys(values: np.ndarray, valid: np.ndarray | None) -> Keys:
     nan = np.isnan(values)
-    if nan.any():
+    if np.count_nonzero(nan):
         valid = ~nan if valid is None else valid & ~nan
-    if (values.view(np.int64) == _INT64_MIN).any():  # the bits of -0.0
+    if np.count_nonzero(values.view(np.int64) == _INT64_MIN):  # the bits of -0.0
         values = values + 0.0
     return Keys(values, valid)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,12 @@ Assignment = npt.NDArray[np.int64]
 
 
 class Partitioner(ABC):
-    """Splits batches among the consumer's tasks; each producer task has one per edge."""
+    """Splits batches among the consumer's tasks; each producer task has one per edge.
+
+    always: the tasks that get every batch whole, whatever it holds; None: it depends on the batch.
+    """
+
+    always: tuple[int, ...] | None = None
 
     @abstractmethod
     def split(self, batch: Batch, to: int | None) -> Iterator[tuple[int, Batch]]:
@@ -134,6 +139,8 @@ class _InTurn(Partitioner):
     def __init__(self, tasks: list[int], start: int) -> None:
         self._tasks = tasks
         self._next = start % len(tasks)
+        if len(tasks) == 1:
+            self.always = (tasks[0],)
 
     def split(self, batch: Batch, to: int | None) -> Iterator[tuple[int, Batch]]:
         yield self._tasks[self._next], batch
@@ -143,6 +150,7 @@ class _InTurn(Partitioner):
 class _Everyone(Partitioner):
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
+        self.always = tuple(range(tasks))
 
     def split(self, batch: Batch, to: int | None) -> Iterator[tuple[int, Batch]]:
         for task in range(self._tasks):
@@ -153,6 +161,8 @@ class _Chosen(Partitioner):
     def __init__(self, fixed: int | None, tasks: int) -> None:
         self._fixed = fixed
         self._tasks = tasks
+        if fixed is not None:
+            self.always = (fixed,)
 
     def split(self, batch: Batch, to: int | None) -> Iterator[tuple[int, Batch]]:
         chosen = to if self._fixed is None else self._fixed
@@ -223,5 +233,5 @@ def _scatter(batch: Batch, chosen: Assignment, tasks: int) -> Iterator[tuple[int
     for task, count in enumerate(counts):
         if count:
             part = rows.slice(start, count)
-            yield task, replace(batch, rows=part, memo=None)
+            yield task, batch.with_rows(part)
         start += int(count)

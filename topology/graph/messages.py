@@ -6,7 +6,8 @@ all rows before it. Messages are immutable. Rows are Arrow; inside a process the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -60,7 +61,7 @@ class Batch:
     born:   the wall-clock time at which the oldest row entered the topology; latency is measured from it.
     labels: a few numbers about the whole batch; each stream defines their meaning.
     memo:   the objects that the producer made the rows from, so that consumers in its process need not unpack them;
-            often None.
+            often None. See `UnpackedBatch`.
     """
 
     stream: str
@@ -77,9 +78,89 @@ class Batch:
         object.__setattr__(self, "nbytes", CONTROL_BYTES + rows_bytes(self.rows))
 
     @property
+    def num_rows(self) -> int:
+        """The number of rows; unlike `rows`, it packs nothing."""
+        return self.rows.num_rows
+
+    @property
     def end(self) -> int:
         """The position after the last row."""
-        return self.first + self.rows.num_rows
+        return self.first + self.num_rows
+
+    def with_rows(self, rows: pa.RecordBatch) -> Batch:
+        """The same batch with other rows."""
+        return Batch(self.stream, rows, self.first, self.source, self.times, self.born, self.labels)
+
+    def with_labels(self, *labels: int) -> Batch:
+        """The same batch with other labels."""
+        return replace(self, labels=labels)
+
+
+class Packable(Protocol):
+    """Objects that stand for rows and can be packed as Arrow."""
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows that they become."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the columns that they become."""
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """Pack them."""
+
+
+_ROWS = Batch.__dict__["rows"]
+
+
+class UnpackedBatch(Batch):
+    """A batch whose rows are packed when somebody first asks for them; consumers in this process use its `memo`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, stream: str, memo: Packable, first: int = 0, born: float = 0.0, labels: tuple[int, ...] = ()
+    ) -> None:
+        write = object.__setattr__
+        _ROWS.__set__(self, None)
+        write(self, "stream", stream)
+        write(self, "first", first)
+        write(self, "source", "")
+        write(self, "times", None)
+        write(self, "born", born)
+        write(self, "labels", labels)
+        write(self, "memo", memo)
+        write(self, "nbytes", CONTROL_BYTES + memo.nbytes)
+
+    @property
+    def rows(self) -> pa.RecordBatch:
+        """The packed rows."""
+        packed = _ROWS.__get__(self)
+        if packed is None:
+            packed = self.memo.to_arrow()  # type: ignore[attr-defined]
+            _ROWS.__set__(self, packed)
+        return packed
+
+    @property
+    def num_rows(self) -> int:
+        return self.memo.num_rows  # type: ignore[attr-defined]
+
+    def with_labels(self, *labels: int) -> Batch:
+        return UnpackedBatch(self.stream, self.memo, self.first, self.born, labels)  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Batch) and _content(self) == _content(other)
+
+    def __hash__(self) -> int:
+        return hash((self.stream, self.first, self.labels))
+
+    def __reduce__(self) -> tuple[type[Batch], tuple[object, ...]]:
+        return Batch, _content(self)  # in another process its rows are packed
+
+
+def _content(batch: Batch) -> tuple[object, ...]:
+    return batch.stream, batch.rows, batch.first, batch.source, batch.times, batch.born, batch.labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from topology.graph.components import Emit, Origin, SpoutTask, Task
 from topology.graph.errors import UnknownStreamError
 from topology.graph.graph import Topology
+from topology.graph.groupings import Partitioner
 from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Watermark
 from topology.tasks.inbox import Inbox
 from topology.tasks.metrics import TaskCounters
@@ -20,7 +21,10 @@ Channel = Callable[[Message], object]
 """Sends one message to one task; returns when there was room for it."""
 
 
+_TURNS = (Barrier, End)
 _NO_MORE = object()
+_NOTHING: Iterator[Emit] = iter(())
+"""The actions of a task that answers with none, which is what most messages get."""
 
 
 class Outputs:
@@ -35,39 +39,53 @@ class Outputs:
         local: Callable[[str], Sequence[int]] = lambda component: (),
     ) -> None:
         self._channels = dict(channels)
+        self._everyone = tuple(channels.values())
         self._producer = producer
-        self._declared = tuple(topology.node(producer).component.outputs)
-        self._edges = [
-            (
-                edge.stream,
-                edge.consumer,
-                edge.grouping.partitioner(topology.node(edge.consumer).parallelism, task, local(edge.consumer)),
-            )
-            for edge in topology.edges
-            if edge.producer == producer
-        ]
+        self._routes = {stream: _Route() for stream in topology.node(producer).component.outputs}
+        for edge in topology.edges:
+            if edge.producer == producer and edge.stream in self._routes:
+                tasks = topology.node(edge.consumer).parallelism
+                partitioner = edge.grouping.partitioner(tasks, task, local(edge.consumer))
+                own = {number: self._channels[edge.consumer, number] for number in range(tasks)}
+                self._routes[edge.stream].add(partitioner, own)
 
     def send(self, emit: Emit) -> None:
         """Send a batch along the edges of its stream, any other message to every task downstream."""
         message = emit.message
-        if isinstance(message, Batch):
-            if message.stream not in self._declared:
-                known = ", ".join(f"'{name}'" for name in self._declared) or "none"
-                raise UnknownStreamError(
-                    f"component '{self._producer}' emits on stream '{message.stream}', which it does not declare: "
-                    f"add it to its outputs; declared: {known}"
-                )
-            for stream, consumer, partitioner in self._edges:
-                if stream == message.stream:
-                    for task, part in partitioner.split(message, emit.to):
-                        self._channels[consumer, task](part)
-        else:
+        if not isinstance(message, Batch):
             self.send_all(message)
+            return
+        route = self._routes.get(message.stream)
+        if route is None:
+            known = ", ".join(f"'{name}'" for name in self._routes) or "none"
+            raise UnknownStreamError(
+                f"component '{self._producer}' emits on stream '{message.stream}', which it does not declare: "
+                f"add it to its outputs; declared: {known}"
+            )
+        for channel in route.always:
+            channel(message)
+        for partitioner, channels in route.sometimes:
+            for task, part in partitioner.split(message, emit.to):
+                channels[task](part)
 
     def send_all(self, message: Message) -> None:
         """Send a message to every task downstream."""
-        for channel in self._channels.values():
+        for channel in self._everyone:
             channel(message)
+
+
+class _Route:
+    """Where the batches of one stream go: on some channels always, on others as a partitioner chooses."""
+
+    def __init__(self) -> None:
+        self.always: list[Channel] = []
+        self.sometimes: list[tuple[Partitioner, Mapping[int, Channel]]] = []
+
+    def add(self, partitioner: Partitioner, channels: Mapping[int, Channel]) -> None:
+        if partitioner.always is None:
+            self.sometimes.append((partitioner, channels))
+        else:
+            self.always += [channels[task] for task in partitioner.always]
 
 
 class TaskCore:
@@ -96,11 +114,21 @@ class TaskCore:
 
     def idle(self) -> Iterator[Emit]:
         """The actions of the task when no message waits."""
-        return self._counted(self._task.on_idle())
+        actions = self._task.on_idle()
+        return self._counted(actions) if actions else _NOTHING
 
     def handle(self, index: int, message: Message) -> Iterator[Emit]:
-        """The actions of the task for one message."""
-        yield from self._counted(self._deliver(index, message))
+        """Give the task one message; returns its actions, which are made one by one as they are asked for."""
+        start = time.perf_counter()
+        actions = self._deliver(index, message)
+        self._counters.busy_seconds += time.perf_counter() - start
+        if isinstance(message, _TURNS):
+            return self._with_turns(actions)
+        return self._counted(actions) if actions else _NOTHING
+
+    def _with_turns(self, actions: Iterable[Emit]) -> Iterator[Emit]:
+        """The actions for a message after which all inputs may be at a barrier, or at their end."""
+        yield from self._counted(actions)
         if self._at_barrier and len(self._at_barrier | self._ended) == len(self._origins):
             self._at_barrier.clear()
             yield from self._counted(self._task.on_barrier(self._barrier))
@@ -114,7 +142,7 @@ class TaskCore:
         match message:
             case Batch():
                 self._counters.batches_in += 1
-                self._counters.rows_in += message.rows.num_rows
+                self._counters.rows_in += message.num_rows
                 self._counters.bytes_in += message.nbytes
                 return task.on_batch(message, origin)
             case Punctuation():
@@ -199,5 +227,5 @@ def count_out(counters: TaskCounters, emit: Emit) -> None:
     """Count a batch that leaves a task."""
     if isinstance(emit.message, Batch):
         counters.batches_out += 1
-        counters.rows_out += emit.message.rows.num_rows
+        counters.rows_out += emit.message.num_rows
         counters.bytes_out += emit.message.nbytes

@@ -7,7 +7,7 @@ positions or as records for the mirror, with the worker's status; then the punct
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -155,7 +155,7 @@ class PanWorkerTask(Task):
         for emit in self._answering.answer(step, self._probe):
             if isinstance(emit.message, Batch):
                 status = statuses[stream_of(emit.message.stream).side]
-                yield Emit(replace(emit.message, labels=status.labels))
+                yield Emit(emit.message.with_labels(*status.labels))
             else:
                 yield emit
 

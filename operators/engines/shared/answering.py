@@ -59,6 +59,12 @@ class Answering:
             for counts in work_through(steps, lambda step: list(_counts(step, count)), self._threads):
                 yield from counts
             return
+        if self._threads == 1 and len(steps) == 1 and steps[0].size <= self._piece:
+            answer = self._probe(steps[0], probe)
+            if answer is not None:  # the usual case: one thread, one piece, no queue
+                yield from self._emitted(steps[0], answer)
+                return
+            steps = self._halves(steps[0])
         pieces: WorkItems[Step, Answer | None] = WorkItems(part for step in steps for part in self._cut(step))
         # one thread emits each piece before it probes the next; several may be ahead of the first piece
         ahead = self._most if self._threads > 1 else 1
@@ -66,18 +72,26 @@ class Answering:
             pieces.work(lambda piece: self._probe(piece, probe), self._threads, self._weight, ahead)
             for piece, answer in pieces.completed(self._weight):
                 if answer is None:
-                    middle = piece.middle
-                    assert middle is not None, "a single row is answered whole"
-                    self._piece = max(1, piece.size // 2)
-                    pieces.put_first(piece.split(middle))
+                    pieces.put_first(self._halves(piece))
                     pieces.replace(self._cut)
                     break
-                for side, rows, matches in answer:
-                    yield Emit(matches_batch(side, rows.first, matches))
-                most_found = max((len(matches.positions) for _, _, matches in answer), default=0)
-                if 4 * most_found < self._most and 2 * piece.size > self._piece:
-                    self._piece *= 2
-                yield Emit(piece.last)
+                yield from self._emitted(piece, answer)
+
+    def _emitted(self, piece: Step, answer: Answer) -> Iterator[Emit]:
+        """Emit the answer of a piece; let pieces grow while they have few matches."""
+        for side, rows, matches in answer:
+            yield Emit(matches_batch(side, rows.first, matches))
+        most_found = max((len(matches.positions) for _, _, matches in answer), default=0)
+        if 4 * most_found < self._most and 2 * piece.size > self._piece:
+            self._piece *= 2
+        yield Emit(piece.last)
+
+    def _halves(self, piece: Step) -> tuple[Step, Step]:
+        """Split a piece that had too many matches, and remember the size."""
+        middle = piece.middle
+        assert middle is not None, "a single row is answered whole"
+        self._piece = max(1, piece.size // 2)
+        return piece.split(middle)
 
     def _cut(self, step: Step) -> Iterator[Step]:
         """Cut a step that would have too many matches if its rows have as many as those before."""
@@ -96,7 +110,7 @@ class Answering:
 
     def _probe(self, piece: Step, probe: Probe) -> Answer | None:
         """The matches of a piece, None if they are too many."""
-        most = UNLIMITED if piece.middle is None else self._most
+        most = self._most if piece.size > 1 or piece.middle is not None else UNLIMITED
         answer: Answer = []
         for side in (LEFT, RIGHT):
             rows = piece.rows[side]

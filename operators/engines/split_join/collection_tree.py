@@ -14,7 +14,7 @@ streams, and answers are positions: the combiner puts tuples together once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -164,7 +164,7 @@ class PassingMerger(Task):
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
         for batch in self._unlabelled[origin.index]:
-            self._held.append(_Held(origin.index, replace(batch, labels=(punctuation.seq,))))
+            self._held.append(_Held(origin.index, batch.with_labels(punctuation.seq)))
         self._unlabelled[origin.index] = []
         self._reached[origin.index] = punctuation.seq
         yield from self._release()

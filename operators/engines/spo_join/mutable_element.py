@@ -95,7 +95,7 @@ class MutableTask(StepTask):
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         """Probe the other side's rows from the handover on; the immutable part answers for those below."""
         index = self._indexes[1 - side]
-        if not index.blocks:
+        if index.is_empty:
             return Matches.empty(len(rows))
         return index.probe_within(most, rows.intervals, self._live(side, rows), ordered=self._description.ordered)
 

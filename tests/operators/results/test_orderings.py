@@ -247,7 +247,7 @@ def test_a_merger_without_an_order_passes_on_at_once() -> None:
     driven.give(A, Punctuation(9))
     assert not driven.task.blocked(A)
     driven.give(A, answer([4], first=1))
-    assert [type(message) for message in driven.sent] == [Batch, Batch]
+    assert [isinstance(message, Batch) for message in driven.sent] == [True, True]
     driven.give(B, Punctuation(5))
     assert driven.sent[2:] == [Punctuation(5)]
 

@@ -204,3 +204,18 @@ def test_labels_stay_with_every_part() -> None:
     parts = list(Fields(("key",)).partitioner(4).split(Batch("default", rows, labels=(1, 2)), None))
     assert len(parts) == 4
     assert all(part.labels == (1, 2) for _, part in parts)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("grouping", [Shuffle(), LocalOrShuffle(), All(), Global(), Direct(), Fields(("key",))])
+def test_tasks_that_always_get_a_batch_are_those_that_get_it(grouping: Grouping, tasks: int) -> None:
+    partitioner = grouping.partitioner(tasks, producer=1)
+    rows = pa.record_batch({"key": [1, 2, 3]})
+    for _ in range(2):
+        batch = Batch("default", rows)
+        found = list(partitioner.split(batch, 0))
+        if partitioner.always is not None:
+            assert [task for task, _ in found] == list(partitioner.always)
+            assert all(part is batch for _, part in found)
+    if isinstance(grouping, All | Global):
+        assert partitioner.always is not None

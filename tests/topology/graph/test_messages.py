@@ -1,16 +1,38 @@
 """Messages are immutable, count their own bytes, and travel between processes."""
 
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, dataclass
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from topology import Barrier, Batch, End, Punctuation, Watermark
+from topology import Barrier, Batch, End, Punctuation, UnpackedBatch, Watermark
 from topology.graph.messages import CONTROL_BYTES, Message, message_bytes, rows_bytes
 
+
+@dataclass
+class Numbers:
+    """Stands for rows, and counts how often it is packed."""
+
+    values: list[int]
+    packed: int = 0
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        return 8 * len(self.values)
+
+    def to_arrow(self) -> pa.RecordBatch:
+        self.packed += 1
+        return pa.record_batch({"a": self.values})
+
+
 MESSAGES: list[Message] = [
+    UnpackedBatch("default", Numbers([1, 2, 3]), first=7, born=0.5, labels=(1, 2)),
     Batch("default", pa.record_batch({"a": [1, 2, 3]}), first=7, source="R-0", times=(1, 3), born=0.5),
     Watermark(12, "default", "R-0"),
     Watermark(None),
@@ -22,7 +44,7 @@ MESSAGES: list[Message] = [
 
 
 def test_the_end_of_a_batch_is_the_number_after_its_last_row() -> None:
-    batch = MESSAGES[0]
+    batch = MESSAGES[1]
     assert isinstance(batch, Batch)
     assert (batch.first, batch.end) == (7, 10)
 
@@ -63,3 +85,15 @@ def test_an_empty_dense_union_inside_large_rows_has_a_size() -> None:
         stream.write_batch(rows)
     received = pa.ipc.open_stream(out.getvalue()).read_next_batch()
     assert 400_000 <= rows_bytes(received) < 410_000
+
+
+def test_a_batch_is_packed_when_its_rows_are_asked_for_and_then_once() -> None:
+    numbers = Numbers([4, 5])
+    batch = UnpackedBatch("default", numbers, first=3)
+    again = batch.with_labels(9)
+    assert (batch.num_rows, batch.end, batch.nbytes, again.labels) == (2, 5, CONTROL_BYTES + 16, (9,))
+    assert numbers.packed == 0
+    assert batch.rows is batch.rows
+    assert batch == Batch("default", pa.record_batch({"a": [4, 5]}), first=3)
+    assert batch != again
+    assert numbers.packed == 2  # once for each of the two batches
