@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from topology.graph.components import DEFAULT_STREAM, Input
 from topology.graph.errors import StoppedError
 from topology.graph.messages import Batch, End, Idle, Message, Watermark
 
+_UNTIMED = nullcontext()
 JOIN_SECONDS = 10.0
 LOOK_UP_SECONDS = 0.5
 """The longest pause between two looks for idle sources."""
@@ -85,7 +86,7 @@ class Ingest:
     def send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
         """Take the next rows of a source; returns when there is room for them."""
         target = self._streams[stream]
-        with self._clock.sending(), target.order:
+        with self._sending(), target.order:
             batch = target.ledger.accept(source, rows)
             self._watch.heard_of(stream, source)
             self._enqueue(target, batch)
@@ -206,7 +207,7 @@ class Ingest:
                         ending = target.ends_when_drained
                         break
                 if committed.rows is not None:
-                    with self._clock.sending(), target.order:
+                    with self._sending(), target.order:
                         batch = target.ledger.release(committed.source, committed.rows, committed.times)
                         self._enqueue(target, batch)
                 else:
@@ -215,6 +216,10 @@ class Ingest:
                         self._announce_end(stream, committed.source)
             if ending:
                 self._end_all(stream)
+
+    def _sending(self) -> AbstractContextManager[None]:
+        """Around a call that may wait for room; where no source is watched, nobody asks for the time."""
+        return _UNTIMED if self._watcher is None else self._clock.sending()
 
     def _enqueue(self, target: _Stream, batch: Batch) -> None:
         """Queue rows and count them; they count only once they are queued, so an interrupted wait changes nothing."""

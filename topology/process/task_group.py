@@ -163,7 +163,7 @@ class TaskGroup:
     def _drive(self, hosted: HostedTask, task: Task, near: Callable[[str], Sequence[int]]) -> DrivenTask:
         """Make the part of a task that the threads use: how it takes messages, sends, and asks for room."""
         core = TaskCore(task, hosted.origins, hosted.counters)
-        depth = [node.name for node in self.topology.nodes].index(hosted.node.name)
+        depth = self._depth(hosted.node)
         send: Callable[[Emit], None]
         room: Callable[[], bool]
         edges: dict[TaskName, OutgoingEdge] = {}
@@ -181,6 +181,16 @@ class TaskGroup:
         pause = partial(_flush, list(edges.values()))
         return DrivenTask(f"{hosted.node.name}[{hosted.number}]", depth, core, hosted.inbox, send, room, pause)
 
+    def _depth(self, node: Node) -> float:
+        """How far downstream a component is. Inputs come right after their first consumer in this order.
+
+        So a consumer sees all rows that have been sent, not the first of them, and takes them in together.
+        """
+        names = [each.name for each in self.topology.nodes]
+        if isinstance(node.component, Input):
+            return min((names.index(name) for name in self.topology.consumers(node.name)), default=0) + 0.5
+        return names.index(node.name)
+
     def _call_when_ready(self, name: TaskName, driven: DrivenTask) -> None:
         """Schedule a task when a message arrives for it, and when a queue or an edge that it fills has room again."""
         hosted = self.tasks[name]
@@ -197,7 +207,7 @@ class TaskGroup:
     def _room_for(self, feeders: list[DrivenTask | None], index: int) -> None:
         feeder = feeders[index]
         if feeder is not None:  # spouts, and senders from elsewhere, wait in threads of their own
-            self._threads.notify(feeder)
+            self._threads.notify_of_room(feeder)
 
     def _targets(self, name: TaskName) -> tuple[dict[TaskName, tuple[Inbox, int]], dict[TaskName, OutgoingEdge]]:
         """The inboxes here that a task sends to, each with the index of its input there, and its edges to elsewhere."""

@@ -14,14 +14,28 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from topology.graph.components import Emit
 from topology.graph.errors import StoppedError
 from topology.tasks.inbox import Inbox
 from topology.tasks.task_loop import TaskCore
 
-MESSAGES_PER_TURN = 8
+TURN_SECONDS = 0.005
+"""After this time a turn ends, so that no task keeps a thread from the others."""
+
+BRIEF_SECONDS = 0.0005
+"""A turn goes on for this long even when a task downstream is ready: many small messages are passed on together. A task
+whose last turn was shorter is expected to end the next one as soon."""
+
+LIGHT_BYTES = 64 * 1024
+"""A task with fewer bytes waiting is done sooner than another thread would have taken the interpreter lock."""
+
+
+GUARD_SECONDS = 0.02
+"""How often an idle thread looks for work that nobody woke it for, while another thread is at work."""
 
 
 class DrivenTask:
@@ -30,7 +44,7 @@ class DrivenTask:
     def __init__(
         self,
         name: str,
-        depth: int,
+        depth: float,
         core: TaskCore,
         inbox: Inbox,
         send: Callable[[Emit], None],
@@ -41,6 +55,8 @@ class DrivenTask:
         self.depth = depth
         self.scheduled = False
         self.again = False
+        self.stalled = False
+        self.is_brief = False
         self._core = core
         self._inbox = inbox
         self._send = send
@@ -48,20 +64,30 @@ class DrivenTask:
         self._pause = pause
         self._answer: Iterator[Emit] | None = None
         self._idled = False
+        self._started = False
 
-    def advance(self) -> bool:
-        """Handle a few messages; return whether there is more to do now."""
-        more = self._take_turn()
+    @property
+    def is_light(self) -> bool:
+        """Whether little waits for it."""
+        return self._inbox.nbytes < LIGHT_BYTES
+
+    def advance(self, is_deeper_ready: Callable[[], bool]) -> bool:
+        """Take a turn: handle messages as long as they are brief; return whether there is more to do now."""
+        began = time.perf_counter()
+        more = self._take_turn(began, is_deeper_ready)
         if not more:
             self._pause()
+        self.is_brief = time.perf_counter() - began < BRIEF_SECONDS
         return more
 
-    def _take_turn(self) -> bool:
-        for _ in range(MESSAGES_PER_TURN):
+    def _take_turn(self, began: float, is_deeper_ready: Callable[[], bool]) -> bool:
+        while True:
             if self._answer is None:
-                if self._core.finished or not self._room():
+                if self._core.finished or not self._has_room():
                     return False
-                found = self._inbox.poll(self._core.blocked)
+                # Every task is idle once before its first message, whatever waits for it already.
+                found = self._inbox.poll(self._core.blocked) if self._started else None
+                self._started = True
                 if found is not None:
                     self._answer, self._idled = self._core.handle(*found), False
                 elif self._idled:
@@ -70,10 +96,19 @@ class DrivenTask:
                     self._answer, self._idled = self._core.idle(), True
             for emit in self._answer:
                 self._send(emit)
-                if not self._room():
+                if not self._has_room():
                     return False
             self._answer = None
-        return True
+            spent = time.perf_counter() - began
+            if spent > TURN_SECONDS or (spent > BRIEF_SECONDS and is_deeper_ready()):
+                return True
+
+    def _has_room(self) -> bool:
+        """Whether there is room downstream; if not, the task is `stalled` until it is told of room."""
+        if self._room():
+            return True
+        self.stalled = True
+        return self._room()  # it may have appeared before the flag was up
 
 
 class TaskThreads:
@@ -81,12 +116,14 @@ class TaskThreads:
 
     def __init__(self, count: int, on_error: Callable[[DrivenTask, BaseException], None]) -> None:
         self._on_error = on_error
-        self._ready: list[tuple[int, int, DrivenTask]] = []
+        self._ready: list[tuple[float, int, DrivenTask]] = []
         self._number = itertools.count()
         self._lock = threading.Lock()
         self._wanted = threading.Condition(self._lock)
         self._stopped = False
-        self._at_work: dict[threading.Thread, DrivenTask] = {}
+        self._at_work: dict[int, DrivenTask] = {}  # by the thread that works on it
+        self._guards = 0
+        self._asleep = 0
         self._threads = [
             threading.Thread(target=self._work, name=f"interlace-{number}", daemon=True) for number in range(count)
         ]
@@ -97,14 +134,27 @@ class TaskThreads:
             thread.start()
 
     def notify(self, task: DrivenTask) -> None:
-        """Schedule a task: a message has arrived for it, or there is room again for its output."""
+        """Schedule a task: a message has arrived for it, or there is room again for its output.
+
+        A thread of ours in a brief turn that schedules a light task takes it itself, when its turn ends: waking another
+        thread would cost more than the task, and the two would compete for the interpreter lock. Should the turn be
+        long for once, a guard takes the task.
+        """
         with self._lock:
             if task.scheduled:
                 task.again = True
             else:
                 task.scheduled = True
                 self._put(task)
-                self._wanted.notify()
+                by = self._at_work.get(threading.get_ident())
+                if by is None or not by.is_brief or not task.is_light:
+                    self._wanted.notify()
+
+    def notify_of_room(self, task: DrivenTask) -> None:
+        """As `notify`, if the task waits for room."""
+        if task.stalled:
+            task.stalled = False
+            self.notify(task)
 
     def stop(self, seconds: float) -> list[str]:
         """Let each thread finish its turn and wait for it; return the names of the tasks that did not end in time."""
@@ -114,30 +164,55 @@ class TaskThreads:
         others = [thread for thread in self._threads if thread is not threading.current_thread()]
         for thread in others:
             thread.join(seconds)
-        return [self._at_work[thread].name for thread in others if thread.is_alive() and thread in self._at_work]
+        busy = {thread.ident or 0 for thread in others if thread.is_alive()}
+        return [task.name for thread, task in self._at_work.items() if thread in busy]
+
+    def _is_deeper_ready(self, place: float) -> bool:
+        """Whether a task further downstream than this place waits for a thread; a glance, without the lock."""
+        try:
+            return self._ready[0][0] < place
+        except IndexError:  # there is none, or another thread has just taken it
+            return False
 
     def _put(self, task: DrivenTask) -> None:
         heapq.heappush(self._ready, (-task.depth, next(self._number), task))
 
     def _work(self) -> None:
+        this = threading.get_ident()
         while True:
             with self._lock:
-                while not self._ready and not self._stopped:
-                    self._wanted.wait()
-                if self._stopped:
+                task = self._next()
+                if task is None:
                     return
-                task = heapq.heappop(self._ready)[2]
                 task.again = False
-                self._at_work[threading.current_thread()] = task
+                self._at_work[this] = task
             more = False
             try:
-                more = task.advance()
+                more = task.advance(partial(self._is_deeper_ready, -task.depth))
             except StoppedError:
                 pass
             except BaseException as error:
                 self._on_error(task, error)
             with self._lock:
+                del self._at_work[this]
                 if more or task.again:
                     self._put(task)
                 else:
                     task.scheduled = False
+
+    def _next(self) -> DrivenTask | None:
+        """Wait for the most urgent task; None when stopped. While a thread is at work, another one is on guard."""
+        while not self._stopped:
+            if self._ready:
+                if self._asleep and not self._guards:
+                    self._wanted.notify()
+                return heapq.heappop(self._ready)[2]
+            if self._at_work:
+                self._guards += 1
+                self._wanted.wait(GUARD_SECONDS)
+                self._guards -= 1
+            else:
+                self._asleep += 1
+                self._wanted.wait()
+                self._asleep -= 1
+        return None

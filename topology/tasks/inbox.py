@@ -1,4 +1,4 @@
-"""The inbox of one task: a queue per input, each bounded in bytes.
+"""The inbox of one task: a queue per input, each bounded in bytes and, for senders that ask, in steps.
 
 A sender waits while its own queue is full, so a slow task slows only the tasks that feed it. The task may leave an
 input alone for a while (`blocked`). Then that queue fills up and its sender waits: this is how inputs are aligned.
@@ -12,10 +12,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from topology.graph.errors import StoppedError
-from topology.graph.messages import Batch, Message, message_bytes
+from topology.graph.messages import Batch, Message, Punctuation, message_bytes
 
 DEFAULT_CAPACITY = 8 * 1024 * 1024
 """Bytes that may wait on one edge."""
+
+STEPS_WAITING = 1
+"""Whole steps that may wait on one edge, beside the one that is worked on: when more arrive, they grow at the gate."""
 
 
 class Inbox:
@@ -29,6 +32,7 @@ class Inbox:
     def __init__(self, inputs: int, capacity: int = DEFAULT_CAPACITY) -> None:
         self._queues: list[deque[Message]] = [deque() for _ in range(inputs)]
         self._bytes = [0] * inputs
+        self._steps = [0] * inputs
         self._capacity = capacity
         self._next = 0
         self._closed = False
@@ -41,8 +45,8 @@ class Inbox:
         self.on_taken: Callable[[int, Message], None] | None = None
 
     def has_room(self, index: int) -> bool:
-        """Whether the next batch of this input need not wait."""
-        return self._bytes[index] < self._capacity
+        """Whether the next message of this input need not wait: bytes and whole steps are within their bounds."""
+        return self._bytes[index] < self._capacity and self._steps[index] < STEPS_WAITING
 
     def push(self, index: int, message: Message) -> None:
         """Add a message without waiting, for a sender that has asked for room; one batch may exceed the bound."""
@@ -85,10 +89,12 @@ class Inbox:
             found = self._poll(blocked)
             if found is None:
                 return None
-            left = self._bytes[found[0]]
-            made_room = left < self._capacity <= left + message_bytes(found[1])
+            index, message = found
+            made_room = self.has_room(index) and (
+                isinstance(message, Punctuation) or self._bytes[index] + message_bytes(message) >= self._capacity
+            )
         if made_room and self.on_room is not None:
-            self.on_room(found[0])
+            self.on_room(index)
         if self.on_taken is not None:
             self.on_taken(*found)
         return found
@@ -115,7 +121,7 @@ class Inbox:
             self._closed = True
             for index, queue in enumerate(self._queues):
                 queue.clear()
-                self._bytes[index] = 0
+                self._bytes[index] = self._steps[index] = 0
             self._arrived.notify_all()
             self._freed.notify_all()
 
@@ -134,6 +140,7 @@ class Inbox:
             raise StoppedError("the topology has been stopped")
         self._queues[index].append(message)
         self._bytes[index] += size
+        self._steps[index] += isinstance(message, Punctuation)
         self._arrived.notify()
 
     def _full(self, index: int, size: int) -> bool:
@@ -150,6 +157,7 @@ class Inbox:
             if queue and not (blocked is not None and blocked(index)):
                 message = queue.popleft()
                 self._bytes[index] -= message_bytes(message)
+                self._steps[index] -= isinstance(message, Punctuation)
                 self._next = (index + 1) % inputs
                 if self._waiting_senders:
                     self._freed.notify_all()

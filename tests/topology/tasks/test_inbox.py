@@ -111,6 +111,23 @@ def test_control_messages_never_wait(message: Watermark | Punctuation | Barrier 
     assert inbox.put(0, message, timeout=0)
 
 
+def test_a_whole_step_that_waits_leaves_no_room_until_it_is_taken() -> None:
+    inbox = Inbox(2)
+    told: list[int] = []
+    inbox.on_room = told.append
+    inbox.push(0, batch(0))
+    assert inbox.has_room(0)  # a step that is not complete waits for its other messages
+    inbox.push(0, Punctuation(9))
+    inbox.push(0, batch(1))
+    assert (inbox.has_room(0), inbox.has_room(1)) == (False, True)
+    inbox.poll()
+    assert (inbox.has_room(0), told) == (False, [])
+    inbox.poll()
+    assert (inbox.has_room(0), told) == (True, [0])
+    inbox.poll()
+    assert told == [0]
+
+
 def test_a_blocked_input_is_left_alone_until_it_is_free() -> None:
     inbox = Inbox(2)
     inbox.put(0, batch(0))
