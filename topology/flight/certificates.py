@@ -65,7 +65,7 @@ class Credentials:
         key = ec.generate_private_key(ec.SECP256R1())
         begin = max(now() - VALID_BEFORE, self._certificate.not_valid_before_utc)
         end = min(now() + VALID_FOR, self._certificate.not_valid_after_utc)
-        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         certificate = (
             x509.CertificateBuilder()
             .subject_name(_name(f"interlace {host}"[:64]))
@@ -82,7 +82,8 @@ class Credentials:
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
             .sign(self._key, _hash_for(self._key))
         )
-        return Certificate(pem_of(certificate) + self._chain, _key_pem(key), self.root)
+        chain = pem_of(certificate) + self._chain
+        return Certificate(chain, _key_pem(key), self.root, identifies_clients=self.root is not None)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("the key of a certificate authority stays in its process: issue a certificate and send that")

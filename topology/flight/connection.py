@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow.flight as flight
 
 from topology.flight.heartbeat import heartbeats
+from topology.flight.tls import Certificate
 from topology.handle.endpoint import Endpoint
 
 CONNECT_SECONDS = 10
@@ -25,11 +26,18 @@ MAX_MESSAGE_BYTES = 1024 * 1024 * 1024
 """The largest message that a client takes; a larger one fails its call instead of filling the memory."""
 
 
-def connect(endpoint: Endpoint) -> flight.FlightClient:
-    """Return a client of an endpoint; it connects with its first call, and trusts only the endpoint's root."""
+def connect(endpoint: Endpoint, certificate: Certificate | None = None) -> flight.FlightClient:
+    """Return a client of an endpoint; it connects with its first call, and trusts only the endpoint's root.
+
+    certificate: what this process shows to the port, where it has one that identifies it.
+    """
+    shown = {}
+    if certificate is not None and certificate.identifies_clients:
+        shown = {"cert_chain": str(certificate.chain_pem), "private_key": str(certificate.key_pem)}
     client = flight.FlightClient(
         endpoint.location,
         tls_root_certs=endpoint.root,
+        **shown,
         generic_options=[
             ("grpc.min_reconnect_backoff_ms", CONNECT_SECONDS * 1000),
             ("grpc.keepalive_time_ms", round(KEEPALIVE_SECONDS * 1000)),

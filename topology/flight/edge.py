@@ -23,6 +23,7 @@ from topology.flight.connection import connect
 from topology.flight.edge_receiver import ACKNOWLEDGEMENT, OPERATION
 from topology.flight.errors import raised_by
 from topology.flight.operations import descriptor
+from topology.flight.tls import Certificate
 from topology.flight.wire import FrameEncoder
 from topology.graph.errors import ConnectionLostError, InterlaceError, StoppedError
 from topology.graph.graph import TaskName
@@ -50,6 +51,7 @@ class FlightEdge:
     incarnation: counts the lives of the producer; a newer one shuts out messages of an older one.
     capacity:    the bytes that the consumer may have before it has taken them; one message may exceed it.
     on_failure:  called once, from a thread of the edge, with the reason why the stream broke.
+    certificate: what proves to the consumer's process who this one is; None without encryption.
     """
 
     def __init__(
@@ -61,9 +63,11 @@ class FlightEdge:
         incarnation: int,
         capacity: int,
         on_failure: Callable[[Exception], None],
+        certificate: Certificate | None = None,
     ) -> None:
         self.on_room: Callable[[], None] | None = None
         self._endpoint = endpoint
+        self._certificate = certificate
         self._peer = f"component '{consumer[0]}', task {consumer[1]}"
         self._path = (OPERATION, consumer[0], str(consumer[1]), str(index), str(incarnation), str(capacity))
         self._capacity = capacity
@@ -155,7 +159,7 @@ class FlightEdge:
         client = writer = None
         try:
             with raised_by(self._peer):
-                client = connect(self._endpoint)
+                client = connect(self._endpoint, self._certificate)
                 writer, stream = client.do_exchange(descriptor(*self._path), call_options(self._endpoint.token))
                 with self._lock:
                     self._writer, self._stream = writer, stream

@@ -2,8 +2,9 @@
 
 Without a certificate it listens on loopback only; nothing is reachable from other machines without TLS.
 
-The port's owners register its operations; `operations.py` says how a call names one. It serves the channels between the
-topology's own processes. Clients call a `ClientPort`, because Arrow's Flight server reads messages of any size.
+The port's owners register its operations; `operations.py` says how a call names one. It serves the edges between the
+topology's own processes. Clients call a `ClientPort`, because Arrow's Flight server reads messages of any size, some
+even before it has checked a token. So a worker's port talks only to processes that show a certificate of their own.
 """
 
 from __future__ import annotations
@@ -35,9 +36,19 @@ Act = Callable[[Caller, Path, bytes], bytes]
 
 
 class FlightPort(flight.FlightServerBase):
-    """A Flight server on a free port; its owners register operations by name."""
+    """A Flight server on a free port; its owners register operations by name.
 
-    def __init__(self, authority: Authority, host: str = LOOPBACK, certificate: Certificate | None = None) -> None:
+    peers_only: talk only to processes that show a certificate of the same authority, if that issues such certificates.
+    """
+
+    def __init__(
+        self,
+        authority: Authority,
+        host: str = LOOPBACK,
+        certificate: Certificate | None = None,
+        *,
+        peers_only: bool = False,
+    ) -> None:
         check_host(host, certificate)
         self.exchanges: dict[str, Exchange] = {}
         self.actions: dict[str, Act] = {HEARTBEAT: lambda caller, path, body: b""}
@@ -45,8 +56,13 @@ class FlightPort(flight.FlightServerBase):
         scheme = PLAIN if certificate is None else ENCRYPTED
         shown = None if certificate is None else [(str(certificate.chain_pem), str(certificate.key_pem))]
         try:
+            trusted = certificate.root if peers_only and certificate and certificate.identifies_clients else None
             super().__init__(
-                location_of(scheme, host, 0), tls_certificates=shown, middleware={MIDDLEWARE: TokenCheck(authority)}
+                location_of(scheme, host, 0),
+                tls_certificates=shown,
+                verify_client=trusted is not None,
+                root_certificates=trusted,
+                middleware={MIDDLEWARE: TokenCheck(authority)},
             )
         except (pa.ArrowException, OSError) as error:
             cause = "" if certificate is None else "; is its key that of the certificate, and are both PEM?"

@@ -24,11 +24,13 @@ class Certificate:
     chain_pem: the port's own certificate, followed by those between it and the root.
     key_pem:   its private key; kept in memory only, and masked in a repr.
     root:      what clients have to trust; None: what their system trusts.
+    identifies_clients: whether it also proves who a client is: those that our own authority issues do.
     """
 
     chain_pem: str
     key_pem: str
     root: str | None = None
+    identifies_clients: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key_pem", Secret(self.key_pem))

@@ -158,10 +158,10 @@ class ControllerProcess:
     # what workers call
 
     async def beat(self, worker: str) -> bool:
-        """Renew the lease of a worker; return whether it is still wanted."""
+        """Renew the lease of a worker; return whether it belongs to the topology."""
         if worker in self._workers:
             self._workers[worker].lease.renew()
-        return self._report.state in (State.STARTING, State.RUNNING)
+        return worker in self._workers
 
     # starting
 

@@ -88,7 +88,7 @@ class WorkerProcess:
         self._failure: Failure | None = None
         self._over = threading.Event()
         self._group: TaskGroup | None = None
-        self._port = FlightPort(order.authority, order.host, order.certificate)
+        self._port = FlightPort(order.authority, order.host, order.certificate, peers_only=True)
         self._clients = ""
         try:
             topology: Topology = loads(order.topology)
@@ -133,6 +133,7 @@ class WorkerProcess:
                         order.incarnation,
                         order.settings.edge_bytes,
                         partial(self._edge_broke, producer),
+                        order.certificate,
                     )
 
         def near(component: str) -> list[int]:

@@ -314,3 +314,21 @@ def test_a_program_ends_in_the_midst_of_heartbeats() -> None:
             capture_output=True, text=True, check=False, cwd=ROOT, timeout=LONG,
         )  # fmt: skip
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
+
+
+def test_a_port_for_peers_talks_only_to_those_who_show_a_certificate_of_its_authority(credentials: Credentials) -> None:
+    authority = Authority()
+    token = authority.issue(Grant(Right.CHANNEL))
+    port = FlightPort(authority, certificate=credentials.issue("127.0.0.1"), peers_only=True)
+    try:
+        beat = action(HEARTBEAT)
+        with connect(port.endpoint(token), credentials.issue("127.0.0.1")) as peer:
+            assert len(list(peer.do_action(beat, action_options(token)))) == 1
+        for shown in (None, Credentials().issue("127.0.0.1")):
+            with (
+                connect(port.endpoint(token), shown) as stranger,
+                pytest.raises((flight.FlightError, pa.ArrowException)),
+            ):
+                list(stranger.do_action(beat, action_options(token)))
+    finally:
+        port.close()
