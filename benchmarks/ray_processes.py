@@ -50,13 +50,9 @@ def processor_seconds() -> float:
 
 def processes_of(running: RunningJoin) -> Processes:
     """The processes and their tasks."""
-    status = getattr(running, "status", None)
-    if status is None:  # every task has a process of its own
-        tasks = [f"{task.component}[{task.task}]" for task in running.metrics().tasks]
-        return {task: (task,) for task in tasks}
     return {
         worker.name: tuple(f"{component}[{number}]" for component, number in worker.tasks)
-        for worker in status().workers
+        for worker in running.status().workers
     }
 
 
