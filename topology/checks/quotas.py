@@ -32,11 +32,11 @@ class Quotas:
     attempts:      attempts of a stream that are staged and not committed.
     """
 
-    message_bytes: int = 32 * 1024 * 1024
+    message_bytes: int = 8 * 1024 * 1024
     header_bytes: int = 256 * 1024
     name_bytes: int = 1024
     sources: int = 1000
-    streams: int = 256
+    streams: int = 128
     connections: int = 128
     staged_bytes: int = 64 * 1024 * 1024 * 1024
     attempts: int = 4000

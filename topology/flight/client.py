@@ -24,7 +24,7 @@ from topology.graph.errors import InputError, StoppedError
 from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
 
-SEND_BYTES = 16 * 1024 * 1024
+SEND_BYTES = 4 * 1024 * 1024
 """Larger batches are split before they are sent."""
 
 Batches: TypeAlias = "pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]"
