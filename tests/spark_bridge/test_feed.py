@@ -94,9 +94,9 @@ def test_executors_reach_an_encrypted_topology_with_what_its_endpoint_carries(
 ) -> None:
     credentials = Credentials()
 
-    def encrypted(topology: Any, ingest: Any, results: Any, failure: Any) -> TopologyServer:
+    def encrypted(topology: Any, ingest: Any, results: Any, failure: Any, quotas: Any) -> TopologyServer:
         authority = Authority()
-        port = ClientPort(authority, certificate=credentials.issue("127.0.0.1"))
+        port = ClientPort(authority, certificate=credentials.issue("127.0.0.1"), quotas=quotas)
         return TopologyServer(topology, ingest, results, failure, port, authority)
 
     monkeypatch.setattr(local_runtime, "TopologyServer", encrypted)
@@ -130,9 +130,9 @@ def test_retried_tasks_leave_no_trace(
         staged: list[tuple[str, str, int]] = []
         entry, stage = ingest(running), ingest(running).stage
 
-        def noted(stream: str, source: str, attempt: str, rows: pa.RecordBatch) -> None:
+        def noted(stream: str, source: str, attempt: str, rows: pa.RecordBatch, quotas: Any) -> None:
             staged.append((source, attempt, rows.num_rows))
-            stage(stream, source, attempt, rows)
+            stage(stream, source, attempt, rows, quotas)
 
         entry.stage = noted
         fed = feed(df, running, progress=False)

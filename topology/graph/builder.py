@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
@@ -244,6 +245,16 @@ class TopologyBuilder:
 
 
 def _require_pickle(description: object, what: str) -> None:
+    """Refuse a description that no other process could get.
+
+    One that only refers to its module passes here: the module may hold what cannot be sent, such as a lock, and the
+    embedded runtime does not mind. A launch on a cluster sends the code itself and judges again.
+    """
+    try:
+        pickle.dumps(description)
+        return
+    except Exception:  # local functions and lambdas, which travel by value
+        pass
     try:
         dumps(description)
     except Exception as error:

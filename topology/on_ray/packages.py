@@ -25,7 +25,7 @@ from topology.graph.errors import ClusterError, MissingPackageError
 from topology.placement.cluster_node import ClusterNode
 
 REQUIRED = (
-    "cloudpickle", "cryptography", "lazy_loader", "numba", "numpy", "pyarrow", "sortedcontainers", "sqlglot",
+    "cloudpickle", "cryptography", "grpc", "lazy_loader", "numba", "numpy", "pyarrow", "sortedcontainers", "sqlglot",
 )  # fmt: skip
 """What our packages import on a worker. Ray is there; Spark is needed only where a program uses it."""
 
