@@ -46,13 +46,13 @@ class BackgroundCompiler:
         """Have a job done, unless one with the same key is waiting. Cost: O(1)."""
         with self._changing:
             self._jobs.setdefault(key, job)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="kernel-compiler", daemon=True)
                 self._thread.start()
 
     def wait(self) -> None:
-        """Wait until no job is left."""
-        while (thread := self._thread) is not None:
+        """Wait until no job is left, or the thread has died."""
+        while (thread := self._thread) is not None and thread.is_alive():
             thread.join()
 
     def stop(self) -> None:

@@ -238,8 +238,9 @@ def processes_in(namespace: str) -> dict[int, str]:
 def environment(settings: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a program on a machine: the tests' own, without what would disturb it, and `settings`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
-    own = {"PATH": TOOLS_PATH, "HOME": "/tmp/ray", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    return {**kept, **own, **(settings or {})}
+    own = {"PATH": TOOLS_PATH, "HOME": "/tmp/ray", "PYTHONPATH": str(ROOT)}
+    shown = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
+    return {**kept, **own, **shown, **(settings or {})}
 
 
 def _user() -> list[str]:
