@@ -22,13 +22,6 @@ class ResultsQueue:
         self.finished = False
         self.error: Exception | None = None
 
-    def take_from(self, counters: TaskCounters, emit: Emit) -> None:
-        """Queue the rows that the sink's task emits, waiting for room, and record their latency."""
-        message = emit.message
-        if isinstance(message, Batch):
-            self._inbox.put(0, message)
-        self._note_latency(counters, message)
-
     @property
     def has_room(self) -> bool:
         """Whether the next rows need not wait."""
@@ -39,7 +32,7 @@ class ResultsQueue:
         self._inbox.on_room = lambda index: action()
 
     def push(self, counters: TaskCounters, emit: Emit) -> None:
-        """As `take_from` and `end`, but without waiting: the sink's task has asked for room."""
+        """Queue what the sink's task emits, which has asked for room, and record its latency."""
         message = emit.message
         if isinstance(message, Batch) or message == End():  # readers do not need the end of a single source
             self._inbox.push(0, message)
@@ -49,10 +42,9 @@ class ResultsQueue:
         """Add rows; waits while the queue is full."""
         self._inbox.put(0, Batch("", rows))
 
-    def end(self, message: Message | None = None) -> None:
-        """Queue the end; ignore any other message and the end of a single source, which readers do not need."""
-        if message is None or message == End():
-            self._inbox.put(0, End())
+    def end(self) -> None:
+        """Queue the end."""
+        self._inbox.put(0, End())
 
     def next(self, timeout: float | None = None) -> pa.RecordBatch | None:
         """Return the next rows; None if `timeout` has passed, all rows were read (`finished`) or it is `closed`."""

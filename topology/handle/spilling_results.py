@@ -35,9 +35,6 @@ class SpillingResults(ResultsQueue):
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
 
-    def take_from(self, counters: TaskCounters, emit: Emit) -> None:
-        self._take(emit.message)
-
     @property
     def has_room(self) -> bool:
         return True
@@ -51,8 +48,8 @@ class SpillingResults(ResultsQueue):
     def put(self, rows: pa.RecordBatch) -> None:
         self._take(Batch("", rows))
 
-    def end(self, message: Message | None = None) -> None:
-        self._take(message or End())
+    def end(self) -> None:
+        self._take(End())
 
     def next(self, timeout: float | None = None) -> pa.RecordBatch | None:
         with self._lock:

@@ -1,7 +1,7 @@
 """Runs one task, independent of how its messages travel.
 
 `TaskCore` calls the task for each message and yields its actions. `Outputs` turns actions into messages on channels.
-`TaskLoop` drives a task from a thread of its own: the Ray runtime uses it. The local runtime has `Workers` instead.
+The threads of `topology/process` drive them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from topology.graph.errors import UnknownStreamError
 from topology.graph.graph import Topology
 from topology.graph.groupings import Partitioner
 from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Watermark
-from topology.tasks.inbox import Inbox
 from topology.tasks.metrics import TaskCounters
 
 Channel = Callable[[Message], object]
@@ -174,43 +173,6 @@ class TaskCore:
                 raise TypeError(f"a task yields Emit(message), not {type(emit).__name__}")
             count_out(counters, emit)
             yield emit
-
-
-class TaskLoop:
-    """Drives one task from a thread of its own, which waits for messages and for room."""
-
-    def __init__(
-        self,
-        task: Task,
-        origins: Sequence[Origin],
-        inbox: Inbox,
-        send: Callable[[Emit], None],
-        send_all: Callable[[Message], None],
-        counters: TaskCounters,
-    ) -> None:
-        self._core = TaskCore(task, origins, counters)
-        self._inbox = inbox
-        self._send = send
-        self._send_all = send_all
-
-    def run(self) -> None:
-        """Run until every input has ended or the inbox is closed."""
-        core = self._core
-        while not core.finished:
-            found = self._inbox.poll(core.blocked)
-            if found is None:
-                self._dispatch(core.idle())
-                found = self._inbox.take(core.blocked)
-                if found is None:
-                    return
-            self._dispatch(core.handle(*found))
-
-    def _dispatch(self, actions: Iterator[Emit]) -> None:
-        for emit in actions:
-            if isinstance(emit.message, Batch):
-                self._send(emit)
-            else:
-                self._send_all(emit.message)
 
 
 def run_spout(

@@ -15,12 +15,10 @@ ROWS = pa.record_batch({"n": [1, 2, 3]})
 def test_rows_come_in_order_until_the_end() -> None:
     queue = ResultsQueue(1000)
     counters = TaskCounters()
-    queue.take_from(counters, Emit(Batch("default", ROWS, born=1.0)))
-    queue.take_from(counters, Emit(Punctuation(3, born=1.0)))
-    queue.take_from(counters, Emit(Watermark(3)))
-    queue.end(Watermark(4))
+    for message in (Batch("default", ROWS, born=1.0), Punctuation(3, born=1.0), Watermark(3), End("default", "s")):
+        queue.push(counters, Emit(message))
     queue.put(ROWS.slice(1))
-    queue.end(End())
+    queue.push(counters, Emit(End()))
     assert queue.next() == ROWS
     assert queue.next(0) == ROWS.slice(1)
     assert queue.next() is None
