@@ -254,7 +254,7 @@ def garbage(seed: random.Random) -> Iterator[Case]:
     """Bytes that are no message of Flight."""
     length = seed.randrange(1, 200)
     yield Case((seed.randbytes(length),), must_refuse=False)
-    yield Case((bytes(30_000_000 if seed.random() < 0.05 else seed.randrange(1, 5000)),))
+    yield Case((bytes(7_000_000 if seed.random() < 0.05 else seed.randrange(1, 5000)),))
     good = stream(ipc_messages(batches()[0])).messages
     tail = seed.choice(
         [

@@ -190,21 +190,24 @@ def test_a_token_has_its_quota_of_connections(victim: Victim) -> None:
         yield rows("stage", "R", "slow", "1")[0]
         release.wait(120)
 
+    def begin(channel: Any) -> Any:
+        return channel.stream_stream(SERVICE + "DoPut")(silent(), metadata=victim.headers("write only"))
+
     channels = [victim.connect() for _ in range(QUOTAS["connections"])]
-    calls = [
-        channel.stream_stream(SERVICE + "DoPut")(silent(), metadata=victim.headers("write only"))
-        for channel in channels
-    ]
+    calls = [begin(channel) for channel in channels]
 
     def is_full() -> bool:
+        for number, channel in enumerate(channels):
+            if not release.is_set() and not calls[number].is_active():
+                calls[number] = begin(channel)  # it was refused, as calls that were cancelled before still counted
         outcome = victim.ask("DoAction", action("schema", ["R"]), victim.headers("write only"))
         return outcome.kind == "QuotaError" and "4 connections" in outcome.text
 
     wait_for(is_full, "the connections were never counted")
     assert all(call.is_active() for call in calls)
+    release.set()
     for channel in channels:
         channel.close()
-    release.set()
     wait_for(lambda: not is_full(), "the connections were never given back")
 
 
