@@ -30,8 +30,15 @@ Processes = dict[str, tuple[str, ...]]
 """The tasks of each process, by the name of the process."""
 
 
+_ticks: dict[int, int] = {}
+"""The processor time of each process when it was last seen."""
+
+
 def processor_seconds() -> float:
-    """Processor time of this process and all below it: with a cluster started here, the workers and Ray's own."""
+    """Processor time of this process and all below it: with a cluster started here, the workers and Ray's own.
+
+    A process that has ended keeps the time that it was last seen with, so the sum never falls.
+    """
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -45,7 +52,8 @@ def processor_seconds() -> float:
     ours = {os.getpid()}
     while more := {process for process, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(ticks[process] for process in ours) / TICK
+    _ticks.update((process, ticks[process]) for process in ours)
+    return sum(_ticks.values()) / TICK
 
 
 def processes_of(running: RunningJoin) -> Processes:
