@@ -25,6 +25,7 @@ from types import TracebackType
 
 import pytest
 
+from indexes.kernels.cache_directory import VARIABLE, cache_directory
 from tests.docs.code_blocks import ROOT
 
 PREFIX = "10.77.0."
@@ -240,7 +241,10 @@ def environment(settings: Mapping[str, str] | None = None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
     own = {"PATH": TOOLS_PATH, "HOME": "/tmp/ray", "PYTHONPATH": str(ROOT)}
     shown = {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
-    return {**kept, **own, **shown, **(settings or {})}
+    # Its home is new, so every machine would compile every kernel again.
+    compiled = cache_directory()
+    warm = {} if compiled is None else {VARIABLE: str(compiled)}
+    return {**kept, **own, **shown, **warm, **(settings or {})}
 
 
 def _user() -> list[str]:

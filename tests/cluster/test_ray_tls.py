@@ -20,7 +20,7 @@ from tests.cluster.conftest import MakeNetwork
 from tests.cluster.ray_nodes import start_nodes
 from tests.cluster.waiting import Recording
 
-LONG = 180
+LONG = 300
 TOKEN = secrets.token_hex(32)
 
 

@@ -10,7 +10,7 @@ from tests.cluster.conftest import MakeNetwork
 from tests.docs.code_blocks import ROOT, code_blocks
 
 PATH = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin:/usr/sbin:/sbin"}
-LONG = 180
+LONG = 300
 
 
 def test_its_commands_make_a_cluster_on_which_its_program_runs(machines: MakeNetwork, tmp_path: Path) -> None:

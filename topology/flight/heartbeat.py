@@ -11,8 +11,8 @@ The call's own failure means nothing here: the streams of the connection report 
 
 from __future__ import annotations
 
+import atexit
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -35,6 +35,8 @@ class Heartbeats:
         self._clients: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+        atexit.register(self._end)
 
     def watch(self, client: flight.FlightClient, token: str) -> None:
         """Keep the connection of a client alive until the client is closed or dropped."""
@@ -53,10 +55,13 @@ class Heartbeats:
 
     def _run(self) -> None:
         while True:
-            time.sleep(self._seconds)
+            if self._ending.wait(self._seconds):
+                return
             with self._lock:
                 watched = list(self._clients.items())
             for key, (reference, options) in watched:
+                if self._ending.is_set():
+                    return
                 client = reference()
                 if client is None or not _beat(client, options):
                     self._forget(key, reference)
@@ -65,6 +70,13 @@ class Heartbeats:
                 if not self._clients:
                     self._thread = None
                     return
+
+    def _end(self) -> None:
+        """Let the call under way finish: a thread that comes back from Arrow when the interpreter has gone crashes."""
+        self._ending.set()
+        thread = self._thread
+        if thread is not None:
+            thread.join(2 * ANSWER_SECONDS)
 
     def _forget(self, key: int, reference: weakref.ref[Any]) -> None:
         with self._lock:
