@@ -2,7 +2,7 @@
 
 A kernel is compiled for the types of its arguments. Numba finds machine code that is in memory by itself; `_Choice` is
 asked when there is none. Machine code on disk is loaded. Otherwise the kernel is compiled in the background, and its
-Python form answers meanwhile: hundreds of times slower, but a first batch of rows takes it less time than compiling
+Python form answers meanwhile: much slower, but a first batch of rows takes it less time than compiling
 does. Only where that is not so, the caller waits: many rows, or a kernel that has been interpreted for long enough.
 """
 

@@ -103,7 +103,7 @@ def _shares(classes: list[LabelClass], count: int) -> list[int]:
 
 
 def _divide(found: LabelClass, workers: int, bolts: set[str]) -> list[Group]:
-    """Divide the tasks of equal labels among `workers`, of which there are no more than tasks."""
+    """Divide tasks of equal labels among `workers`. There are at least as many tasks as workers."""
     groups = found.groups
     if workers >= len(groups):
         while len(groups) < workers:
