@@ -83,6 +83,28 @@ def test_numba_is_imported_with_the_first_call(tmp_path: Path) -> None:
     assert run(tmp_path, ["-c", program], tmp_path) == "False True"
 
 
+def test_machine_code_is_loaded_without_the_compiler(parts: Path, tmp_path: Path) -> None:
+    program = "import sys, parts.outer; print('numba.misc.cffiimpl' in sys.modules)"  # what only a compiler needs
+
+    def answers() -> list[str]:
+        return run(tmp_path, ["-c", program], tmp_path / "cache").splitlines()
+
+    assert answers() == ["1 0", "True"]
+    assert answers() == ["1 1", "False"]
+
+
+def test_a_kernel_that_is_compiled_may_call_one_that_was_loaded(parts: Path, tmp_path: Path) -> None:
+    program = "from parts.inner import inner; inner(); import parts.outer; "
+    program += "print(sum(inner.dispatcher.stats.cache_hits.values()))"
+
+    def answers() -> list[str]:
+        return run(tmp_path, ["-c", program], tmp_path / "cache").splitlines()
+
+    assert answers() == ["1 0", "0"]
+    (parts / "outer.py").write_text(OUTER.replace("inner()", "inner() + 1"))
+    assert answers() == ["2 0", "1"]
+
+
 @kernel
 def total(numbers: np.ndarray) -> float:
     """The sum of an array."""
