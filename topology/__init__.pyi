@@ -32,7 +32,9 @@ from .graph.errors import AuthenticationError as AuthenticationError
 from .graph.errors import ClusterError as ClusterError
 from .graph.errors import ConnectionLostError as ConnectionLostError
 from .graph.errors import CycleError as CycleError
+from .graph.errors import DamagedLogError as DamagedLogError
 from .graph.errors import DuplicateComponentError as DuplicateComponentError
+from .graph.errors import FencedError as FencedError
 from .graph.errors import GroupingError as GroupingError
 from .graph.errors import InputError as InputError
 from .graph.errors import InterlaceError as InterlaceError
@@ -44,6 +46,7 @@ from .graph.errors import SchemaError as SchemaError
 from .graph.errors import SourceEndedError as SourceEndedError
 from .graph.errors import StaleStreamError as StaleStreamError
 from .graph.errors import StoppedError as StoppedError
+from .graph.errors import StoreError as StoreError
 from .graph.errors import TaskError as TaskError
 from .graph.errors import TlsError as TlsError
 from .graph.errors import TopologyError as TopologyError

@@ -4,6 +4,8 @@
 `MissingPackageError`: the machines lack what the topology imports, and their owner installs it.
 `InputError` and its subclasses: a client's call is refused. Nothing has changed, and the topology goes on.
 `ClusterError`: the Ray cluster cannot be joined. Nothing was launched.
+`StoreError`: what survives failures cannot be kept or read, and the owner of the disk or bucket helps.
+`FencedError`: this process has been replaced, and ends.
 `TaskError`: the code of a component failed while running, and the topology has stopped.
 """
 
@@ -124,6 +126,18 @@ class ConnectionLostError(StoppedError):
 
 class TlsError(ConnectionLostError):
     """There is no encrypted connection: the peer's certificate is not trusted, or one of the two does not use TLS."""
+
+
+class StoreError(InterlaceError, OSError):
+    """A store cannot be opened, read or written; the message names it and says what to do."""
+
+
+class DamagedLogError(StoreError):
+    """A durable log has lost or changed something that was acknowledged; the message names segment and place."""
+
+
+class FencedError(InterlaceError, RuntimeError):
+    """Another process has taken over what this one was writing; this one acknowledges nothing any more."""
 
 
 class StaleStreamError(InputError):

@@ -1,0 +1,193 @@
+"""A log gives back what was committed, in order, from the start of any segment, on every kind of store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topology.durable.stores import KINDS, all_records, new_store, numbered, numbers, started
+from topology.durable.budget import DiskBudget
+from topology.durable.record import Position, Record
+from topology.durable.store import Store
+from topology.durable.take_over import take_over
+from topology.graph.errors import StoreError
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return new_store(request.param, tmp_path)
+
+
+ROWS = pa.record_batch(
+    {
+        "id": pa.array([1, None, 3], pa.int64()),
+        "name": pa.array(["a", "bb", None]),
+        "tags": pa.array([["x"], [], ["y", "z"]]),
+        "kind": pa.array(["p", "q", "p"]).dictionary_encode(),
+    }
+)
+
+
+def test_records_come_back_as_they_were(store: Store) -> None:
+    records = [
+        Record({"source": "s", "offset": 7}, (ROWS, ROWS.slice(1, 1))),
+        Record({}, ()),
+        Record({"step": [1, None, "é"]}, (ROWS.drop_columns(["kind"]),)),
+        Record({}, (ROWS.slice(0, 0), pa.record_batch({"other": pa.array([1.5])}))),
+    ]
+    log = started(store, Record({"start": True}, (ROWS,)))
+    positions = [log.append(record) for record in records]
+    assert log.commit() == positions[-1] == Position(1, 4)
+    for reader in (log, take_over(store)):
+        found = list(all_records(reader))
+        assert [position for position, _ in found] == [Position(1, 0), *positions]
+        for (_, got), sent in zip(found, [Record({"start": True}, (ROWS,)), *records], strict=True):
+            assert got.header == sent.header
+            assert len(got.batches) == len(sent.batches)
+            for one, other in zip(got.batches, sent.batches, strict=True):
+                one.validate(full=True)
+                assert one.equals(other, check_metadata=True)
+
+
+def test_a_changing_dictionary_and_the_metadata_of_a_schema_come_back(store: Store) -> None:
+    log = started(store)
+    sent = []
+    for values in (["a", "b"], ["b", "c", "d"], ["a"]):
+        rows = pa.record_batch({"k": pa.array(values).dictionary_encode()})
+        sent.append(rows.replace_schema_metadata({"of": values[0]}))
+        log.append(Record({}, (sent[-1],)))
+    log.commit()
+    got = [rows for _, record in all_records(take_over(store)) for rows in record.batches]
+    assert all(one.equals(other, check_metadata=True) for one, other in zip(got, sent, strict=True))
+
+
+def test_reading_begins_at_any_segment(store: Store) -> None:
+    log = started(store, numbered(-1))
+    for number in range(6):
+        log.append(numbered(number))
+        if number % 2:
+            assert log.rotate(numbered(-number)) == Position(log.segment, 0)
+        log.commit()
+    assert log.segments == [1, 2, 3, 4]
+    later = take_over(store)
+    assert later.segments == [1, 2, 3, 4]
+    assert [record.header["n"] for _, record in later.records(3)] == [-3, 4, 5, -5]
+    with pytest.raises(StoreError, match="segment 9 is not kept"):
+        list(later.records(9))
+
+
+def test_what_is_not_committed_is_not_there(store: Store) -> None:
+    log = started(store)
+    log.append(numbered(1))
+    log.commit()
+    log.append(numbered(2))
+    assert numbers(log) == numbers(take_over(store)) == [1]
+
+
+def test_trimming_removes_what_comes_before_and_nothing_else(store: Store) -> None:
+    log = started(store)
+    for number in range(4):
+        log.append(numbered(number))
+        log.rotate(numbered(-1))
+        log.commit()
+    kept = log.kept_bytes
+    log.trim(3)
+    assert log.segments == take_over(store).segments == [3, 4, 5]
+    assert log.kept_bytes == log.budget.used < kept
+    assert numbers(take_over(store)) == [2, 3]
+    assert len(store.segments()) == 3
+
+
+def test_a_segment_that_is_not_durable_cannot_be_trimmed_to(store: Store) -> None:
+    log = started(store)
+    log.rotate(numbered(-1))
+    with pytest.raises(ValueError, match="segment 2 has no durable start record"):
+        log.trim(2)
+    log.commit()
+    log.trim(2)
+    assert log.segments == [2]
+
+
+def test_a_header_that_is_not_json_changes_nothing(store: Store) -> None:
+    log = started(store)
+    for header in ({"x": object()}, {"x": float("nan")}):
+        with pytest.raises((TypeError, ValueError)):
+            log.append(Record(header))
+    assert log.append(numbered(0)) == Position(1, 1)
+    log.commit()
+    assert numbers(log) == [0]
+
+
+def test_a_budget_that_is_used_up_is_back_pressure(store: Store) -> None:
+    budget = DiskBudget(2_000)
+    log = take_over(store).start(numbered(-1), budget, reserve=0)
+    log.commit()
+    had_room = log.has_room
+    log.append(numbered(1, rows=500))
+    log.rotate(numbered(-1))
+    log.commit()
+    assert not log.has_room
+    assert log.durable == Position(2, 0)
+    log.trim(2)
+    assert had_room
+    assert bool(log.has_room)
+    assert budget.used == log.kept_bytes
+
+
+def test_writers_leave_no_names_behind(store: Store) -> None:
+    for number in range(5):
+        log = started(store)
+        log.append(numbered(number))
+        log.commit()
+        log.trim(log.segment)
+    assert len(store.segments()) == 1
+    assert sorted(name.partition("-")[0] for name in store.marks()) == ["epoch", "kept"]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["append", "commit", "rotate", "again", "trim"]), st.integers(0, 3)), max_size=25
+    ),
+    st.sampled_from(KINDS),
+)
+def test_any_sequence_of_calls_keeps_what_was_committed(calls: list[tuple[str, int]], kind: str) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as directory:
+        store = new_store(kind, Path(directory))
+        log = started(store)
+        committed: dict[Position, int] = {}
+        appended: dict[Position, int] = {}
+        for number, (call, argument) in enumerate(calls):
+            if call == "append":
+                appended[log.append(numbered(number, argument))] = number
+            elif call == "rotate":
+                log.rotate(numbered(-1))
+            elif call == "commit":
+                log.commit()
+                committed, appended = committed | appended, {}
+            elif call == "again":
+                log, appended = started(store), {}
+            elif log.durable is not None:
+                first = max(1, log.durable.segment - argument)
+                log.trim(first)
+                committed = {position: number for position, number in committed.items() if position.segment >= first}
+            assert numbers(log) == list(committed.values())
+        assert numbers(take_over(store)) == list(committed.values())
+        store.close()
+
+
+def test_a_group_has_no_more_than_its_rows_and_a_little(store: Store) -> None:
+    rows = pa.record_batch({name: pa.array(range(10_000), pa.int64()) for name in ("id", "power", "cool")})
+    log = started(store)
+    before = log.kept_bytes
+    log.append(Record({"source": "s", "offset": 0}, (rows,)))
+    log.commit()
+    assert rows.nbytes <= log.kept_bytes - before <= rows.nbytes + 1_500
+    assert json.dumps(log.durable) == "[1, 1]"

@@ -1,0 +1,102 @@
+"""A URI opens a store that works, or an error says what is wrong with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.s3_server import below
+from tests.topology.durable.stores import numbered, numbers, started
+from topology.durable.open_store import open_store
+from topology.durable.record import Position
+from topology.durable.take_over import take_over
+from topology.graph.errors import FencedError, StoreError
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "file://localhost{}"])
+def test_a_directory_is_made_and_used(form: str, tmp_path: Path) -> None:
+    directory = tmp_path / "new one" / "state"
+    uri = form.format(directory if form == "{}" else str(directory).replace(" ", "%20"))
+    log = started(open_store(uri))
+    log.append(numbered(1))
+    log.commit()
+    assert any(path.name.startswith("segment-") for path in directory.iterdir())
+    assert numbers(take_over(open_store(directory))) == [1]
+
+
+def test_several_logs_live_in_folders_of_one_store(tmp_path: Path, s3_uri: str) -> None:
+    for uri in (str(tmp_path), below(s3_uri, "folders")):
+        for number, folder in enumerate(("input", "order")):
+            log = started(open_store(uri, folder))
+            log.append(numbered(number))
+            log.commit()
+        assert numbers(take_over(open_store(uri, "input"))) == [0]
+        assert numbers(take_over(open_store(uri, "order"))) == [1]
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("ftp://host/place", "no store for ftp://; give a directory"),
+        ("file://host/place", "three slashes"),
+        ("", "empty path"),
+        ("/dev/null/state", "cannot write to the directory /dev/null/state: Not a directory"),
+        ("/proc/state", "cannot write to the directory /proc/state"),
+        ("s3://", "cannot write to"),
+    ],
+)
+def test_what_is_no_store_is_refused(uri: str, message: str) -> None:
+    with pytest.raises(StoreError, match=message):
+        open_store(uri)
+
+
+_AS_NOBODY = """
+import os, sys
+from topology.durable.open_store import open_store
+if os.geteuid() == 0:
+    os.setuid(65534)
+try:
+    open_store(sys.argv[1])
+except OSError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    finished = subprocess.run(
+        [sys.executable, "-c", _AS_NOBODY, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    tmp_path.chmod(0o700)
+    assert finished.stdout.startswith(f"StoreError cannot write to the directory {tmp_path}: Permission denied")
+
+
+def test_a_bucket_that_does_not_exist_is_refused_without_its_keys(s3_uri: str) -> None:
+    with pytest.raises(StoreError, match="cannot write to missing/log on S3") as caught:
+        open_store(s3_uri.replace("@bucket", "@missing/log").replace("test:test", "test:hidden"))
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_log_on_s3_is_written_read_trimmed_and_fenced(s3_uri: str) -> None:
+    uri = below(s3_uri, "whole")
+    first = started(open_store(uri))
+    for number in range(4):
+        first.append(numbered(number, rows=10))
+        if number == 1:
+            first.rotate(numbered(-1))
+        first.commit()
+    assert first.durable == Position(2, 2)
+    first.trim(2)
+    second = started(open_store(uri))
+    assert numbers(second) == [2, 3]
+    first.append(numbered(9))
+    with pytest.raises(FencedError):
+        first.commit()
+    second.append(numbered(4))
+    second.commit()
+    third = take_over(open_store(uri))
+    assert third.segments == [2, 3]
+    assert numbers(third) == [2, 3, 4]

@@ -1,0 +1,77 @@
+"""Opens the store that a URI names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from topology.durable.disk_store import DiskStore
+from topology.durable.local_disk import LocalDisk
+from topology.durable.names import new_token
+from topology.durable.object_store import ObjectStore
+from topology.durable.store import Store
+from topology.graph.errors import StoreError
+
+_KNOWN = "give a directory, file:///directory or s3://bucket/prefix"
+
+
+def open_store(uri: str | Path, folder: str = "") -> Store:
+    """Open a directory (a path, or file:///path), which is made if need be, or a prefix of an S3 bucket.
+
+    A store holds one log. `folder` is a place below the URI, for programs that keep several.
+
+    The URI of a bucket may have the options of `pyarrow.fs.S3FileSystem`: s3://bucket/prefix?region=eu-west-1, or
+    ?endpoint_override=host:port&scheme=http for another S3 server. A store that cannot be written to is refused.
+    """
+    text = str(uri)
+    parts = urlsplit(text)
+    # A drive of Windows is a single letter, and no scheme.
+    if len(parts.scheme) > 1:
+        if parts.scheme == "file":
+            if parts.netloc not in ("", "localhost"):
+                raise StoreError(
+                    f"{text!r} names the machine {parts.netloc!r}: a local path has three slashes, file:///"
+                )
+            text = unquote(parts.path)
+        elif parts.scheme == "s3":
+            return _bucket(text, folder)
+        else:
+            raise StoreError(f"{text!r}: no store for {parts.scheme}://; {_KNOWN}")
+    if not text:
+        raise StoreError(f"an empty path is no store: {_KNOWN}")
+    return _directory(Path(text) / folder)
+
+
+def _directory(path: Path) -> Store:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        store = DiskStore(LocalDisk(path.resolve()))
+        _try(store)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write to the directory {path}: {error.strerror or error}; {_KNOWN} that you own"
+        ) from error
+    return store
+
+
+def _bucket(uri: str, folder: str) -> Store:
+    try:
+        filesystem, root = pafs.FileSystem.from_uri(uri)
+        store = ObjectStore(filesystem, f"{root}/{folder}".rstrip("/"))
+        _try(store)
+    except (OSError, pa.ArrowInvalid) as error:
+        shown = uri.partition("?")[0].rpartition("@")[2]  # without keys
+        raise StoreError(
+            f"cannot write to {shown.removeprefix('s3://')} on S3: {error}; "
+            f"check bucket, region, endpoint and credentials"
+        ) from error
+    return store
+
+
+def _try(store: Store) -> None:
+    probe = f"probe-{new_token()}"
+    store.mark(probe)
+    store.unmark(probe)
