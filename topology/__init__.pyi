@@ -1,8 +1,5 @@
 from .checks.quotas import Quotas as Quotas
 from .entry.input_guard import InputGuard as InputGuard
-from .flight.auth import Authority as Authority
-from .flight.auth import Grant as Grant
-from .flight.auth import Right as Right
 from .flight.certificates import Credentials as Credentials
 from .flight.client import FlightClient as FlightClient
 from .flight.connection import connect as connect
@@ -84,6 +81,9 @@ from .graph.resources import Resources as Resources
 from .handle.endpoint import Endpoint as Endpoint
 from .handle.handle import Handle as Handle
 from .handle.handle import log as log
+from .handle.rights import Authority as Authority
+from .handle.rights import Grant as Grant
+from .handle.rights import Right as Right
 from .handle.running import MakeHandle as MakeHandle
 from .handle.running import RunningTopology as RunningTopology
 from .handle.running import Runtime as Runtime

@@ -1,27 +1,15 @@
-"""Bearer tokens and the rights they grant.
-
-Tokens are random. They are made anew at every launch, kept in memory only, and never printed. A token grants a set of
-rights: a Spark executor, for instance, gets one that may write one stream and nothing else.
-
-An `Authority` keeps only the digests of its tokens. So it can be sent to every worker of a topology: each then checks
-all tokens that were issued before, and none can be read from it.
-"""
+"""How calls present tokens, and how servers check them first; `handle/rights` says what tokens grant."""
 
 from __future__ import annotations
 
-import enum
-import hashlib
-import hmac
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.flight as flight
 
 from topology.flight.errors import to_flight
 from topology.graph.errors import AuthenticationError
-from topology.handle.endpoint import Secret
+from topology.handle.rights import Authority, Grant, Right
 
 MIDDLEWARE = "rights"
 _HEADER = "authorization"
@@ -29,48 +17,6 @@ _SCHEME = "Bearer "
 
 ACTION_SECONDS = 60.0
 """How long a client waits for the answer to an action."""
-
-
-class Right(enum.Enum):
-    """A right that a token may grant."""
-
-    WRITE = "write"  # send and stage rows of one input, announce its sources, pin its schema
-    READ = "read"  # read the results of one sink
-    CONTROL = "control"  # commit staged rows of one input, end it
-    CHANNEL = "channel"  # deliver messages from task to task; clients never get it
-
-
-@dataclass(frozen=True)
-class Grant:
-    """One right on one stream or sink (with an empty name, on the task's channels)."""
-
-    right: Right
-    name: str = ""
-
-
-class Authority:
-    """The digests of the tokens of one launch, and the rights of each token."""
-
-    def __init__(self) -> None:
-        self._grants: list[tuple[bytes, frozenset[Grant]]] = []
-
-    def issue(self, *grants: Grant) -> Secret:
-        """Make a new token with these rights."""
-        token = Secret(secrets.token_urlsafe(32))
-        self._grants.append((_digest(token), frozenset(grants)))
-        return token
-
-    def rights_of(self, token: str) -> frozenset[Grant]:
-        """Return the rights of a token, none if it is unknown. Takes as long for a good token as for a bad one."""
-        presented = _digest(token)
-        rights: frozenset[Grant] = frozenset()
-        for known, grants in self._grants:
-            if hmac.compare_digest(known, presented):
-                rights = grants
-        return rights
-
-    def __repr__(self) -> str:
-        return f"Authority({len(self._grants)} tokens)"
 
 
 class Caller(flight.ServerMiddleware):
@@ -124,7 +70,3 @@ def call_options(token: str, **settings: Any) -> CallOptions:
 def action_options(token: str, timeout: float = ACTION_SECONDS) -> CallOptions:
     """Return the options of a call that gets one answer, and fails unless it comes in `timeout` seconds."""
     return call_options(token, timeout=timeout)
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -32,13 +32,14 @@ import pyarrow as pa
 from topology.checks.flight_data import answer, metadata_data, read_action, read_flight_data, read_path, read_ticket
 from topology.checks.quotas import Meter, Quotas, Usage
 from topology.checks.rows_decoder import RowsDecoder
-from topology.flight.auth import Authority, Caller, token_in
+from topology.flight.auth import Caller, token_in
 from topology.flight.errors import REFUSED, trailer
 from topology.flight.operations import HEARTBEAT, Path, find_operation, read_list, split_path
-from topology.flight.port import CLOSE_SECONDS, LOOPBACK, check_host
+from topology.flight.port import CLOSE_SECONDS, check_host
 from topology.flight.tls import Certificate
 from topology.graph.errors import AuthenticationError, InputError, StoppedError, TopologyError
-from topology.handle.endpoint import ENCRYPTED, PLAIN, Endpoint, location_of
+from topology.handle.endpoint import ENCRYPTED, LOOPBACK, PLAIN, Endpoint, location_of
+from topology.handle.rights import Authority
 
 _SERVICE = "/arrow.flight.protocol.FlightService/"
 _FRAME_BYTES = 64 * 1024

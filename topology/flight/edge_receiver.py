@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from topology.flight.auth import Caller, Right
+from topology.flight.auth import Caller
 from topology.flight.operations import Path
 from topology.flight.port import FlightPort
 from topology.flight.turnstile import Turnstile
@@ -24,6 +24,7 @@ from topology.graph.components import Origin
 from topology.graph.errors import InputError
 from topology.graph.graph import TaskName
 from topology.graph.messages import Message, Punctuation, message_bytes
+from topology.handle.rights import Right
 from topology.tasks.inbox import Inbox
 
 OPERATION = "edge"

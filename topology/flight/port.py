@@ -21,14 +21,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from topology.flight.auth import MIDDLEWARE, Authority, Caller, TokenCheck
+from topology.flight.auth import MIDDLEWARE, Caller, TokenCheck
 from topology.flight.errors import sent_to_client
 from topology.flight.operations import HEARTBEAT, Path, find_operation, read_list, split_path
 from topology.flight.tls import Certificate
 from topology.graph.errors import StoppedError, TopologyError
-from topology.handle.endpoint import ENCRYPTED, PLAIN, Endpoint, location_of
+from topology.handle.endpoint import ENCRYPTED, LOOPBACK, PLAIN, Endpoint, location_of
+from topology.handle.rights import Authority
 
-LOOPBACK = "127.0.0.1"
 CLOSE_SECONDS = 2.0
 
 Exchange = Callable[[Caller, Path, Any, Any], None]

@@ -28,7 +28,6 @@ from topology.checks.flight_data import rows_data, schema_data
 from topology.checks.quotas import Quotas
 from topology.checks.rows_decoder import sound_schema
 from topology.entry.ingest import Ingest
-from topology.flight.auth import Authority, Grant, Right
 from topology.flight.client_port import Call, Chunk, ClientPort
 from topology.flight.operations import Path
 from topology.flight.wire import embedded, has_dictionary, is_flat
@@ -37,6 +36,7 @@ from topology.graph.graph import Topology
 from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
+from topology.handle.rights import Authority, Grant, Right
 
 LOOK_UP_SECONDS = 0.5
 """How often a handler that waits for results checks that its reader is still there."""

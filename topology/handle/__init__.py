@@ -1,4 +1,5 @@
-"""handle: the handle of a running topology that a program holds, and the queues that readers of results empty.
+"""handle: the handle of a running topology that a program holds, the tokens that let clients in, and
+the queues that readers of results empty.
 
 In: the rows that reach sinks. Out: result batches, in order. Imports graph, tasks and entry.
 """

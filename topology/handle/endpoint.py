@@ -17,6 +17,7 @@ from topology.graph.errors import InputError
 
 PLAIN = "grpc"
 ENCRYPTED = "grpc+tls"
+LOOPBACK = "127.0.0.1"
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.S)
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[A-Za-z0-9._-]+):\d+", re.A)

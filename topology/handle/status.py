@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from topology.graph.graph import TaskName
+if TYPE_CHECKING:
+    from topology.graph.graph import TaskName
 
 
 class State(enum.Enum):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from topology.flight.tls import Tls
-from topology.graph.graph import TaskName
 from topology.handle.endpoint import Endpoint
 from topology.handle.status import State
 from topology.on_ray.lease import LeaseSeconds
 from topology.placement.placement import Placement
-from topology.process.task_group import GroupSettings
+
+if TYPE_CHECKING:
+    from topology.graph.graph import TaskName
 
 NAMESPACE = "interlace"
 """The Ray namespace of all controllers and workers."""
@@ -27,8 +28,9 @@ def controller_name(topology: str) -> str:
 class Charter:
     """Everything that a controller needs to launch its topology and to describe it to other programs.
 
-    topology:     the description, packed by value; the controller itself never unpacks it.
+    topology:     the description, packed by value, for programs that attach; the controller never unpacks it.
     make_handle:  what `attach` calls to make its handle, packed likewise.
+    work:         for each worker of the placement its share of the topology and its settings, packed likewise.
     streams:      the names of inputs and sinks; each gets endpoints.
     owner:        the program that renews the lease; None for a detached topology.
     prepare:      called in each process before it imports anything of ours (see packages).
@@ -41,7 +43,8 @@ class Charter:
     inputs: tuple[str, ...]
     sinks: tuple[str, ...]
     placement: Placement
-    settings: GroupSettings
+    work: tuple[bytes, ...] = field(repr=False)
+    edge_bytes: int
     leases: LeaseSeconds
     encrypted: bool
     tls: Tls | None = field(repr=False)

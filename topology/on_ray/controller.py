@@ -11,27 +11,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ray
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from topology.flight.auth import Authority, Grant, Right
-from topology.flight.certificates import IssuesCertificates
-from topology.flight.own_certificates import credentials
-from topology.flight.port import LOOPBACK
 from topology.graph.errors import TopologyError
-from topology.graph.graph import TaskName
-from topology.handle.endpoint import Endpoint
+from topology.handle.endpoint import LOOPBACK, Endpoint
+from topology.handle.rights import Authority, Grant, Right
 from topology.handle.status import State, Status, WorkerStatus
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import NAMESPACE, Charter, Description, Report
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease, WakingClock
 from topology.on_ray.nodes import job_is_dead
 from topology.on_ray.reservation import Reservation
-from topology.on_ray.worker import Address, Failure, WorkerOrder, worker_class
+from topology.on_ray.worker_actor import Address, Failure, WorkerOrder, worker_class
 from topology.placement.placement import WorkerPlan
-from topology.tasks.metrics import TaskMetrics
+
+if TYPE_CHECKING:
+    from topology.flight.certificates import IssuesCertificates
+    from topology.graph.graph import TaskName
+    from topology.tasks.metrics import TaskMetrics
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ class ControllerProcess:
                 endpoints[name, control] = Endpoint(address.clients, token, self._root)
         charter = self._charter
         return Description(
-            charter.name, charter.topology, charter.make_handle, endpoints, charter.settings.edge_bytes,
+            charter.name, charter.topology, charter.make_handle, endpoints, charter.edge_bytes,
             charter.leases, charter.owner is None,
         )  # fmt: skip
 
@@ -183,6 +183,8 @@ class ControllerProcess:
         if isinstance(nodes, str):
             raise LaunchError(nodes)
         if charter.encrypted:
+            from topology.flight.own_certificates import credentials
+
             self._credentials = credentials(charter.tls)
         machines = len({node.id for node in nodes})
         self._tell(State.STARTING, f"starting {_count(len(plans), 'worker')} on {_count(machines, 'node')}")
@@ -206,8 +208,8 @@ class ControllerProcess:
         charter = self._charter
         certificate = None if self._credentials is None else self._credentials.issue(host)
         order = WorkerOrder(
-            charter.topology, plan.tasks, charter.settings, 0, charter.leases.worker, host, certificate, self._root,
-            self._authority, self._channel_token,
+            charter.work[index], plan.tasks, 0, charter.leases.worker, host, certificate, self._root, self._authority,
+            self._channel_token,
         )  # fmt: skip
         assert self._reservation is not None
         name = f"{charter.name}/{plan.name}"

@@ -9,6 +9,7 @@ from topology.checks.quotas import Quotas
 from topology.flight.tls import Tls
 from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
+from topology.graph.share import share
 from topology.handle.running import MakeHandle, RunningTopology, Runtime
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import Charter
@@ -89,14 +90,17 @@ class RayRuntime(Runtime):
 
     def _charter(self, topology: Topology, name: str, owner: str | None, make_handle: MakeHandle | None) -> Charter:
         nodes = cluster_nodes()
+        placement = place(topology, nodes, self.placement)
+        settings = GroupSettings(self.edge_bytes, self.spill_directory, quotas=self.quotas)
         return Charter(
             name,
             dumps(topology),
             dumps(make_handle),
             tuple(topology.inputs),
             topology.sinks,
-            place(topology, nodes, self.placement),
-            GroupSettings(self.edge_bytes, self.spill_directory, quotas=self.quotas),
+            placement,
+            tuple(dumps((share(topology, plan.tasks), settings)) for plan in placement.workers),
+            self.edge_bytes,
             LEASES,
             self.tls is not None or len(nodes) > 1,
             self.tls.read() if isinstance(self.tls, Tls) else None,

@@ -16,8 +16,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-
 WITHOUT_PANDAS = {"topology", "operators", "indexes", "pyarrow", "numpy", *sys.stdlib_module_names}
 """Packages whose code works alike with and without pandas. That of the user may not: Arrow gives it nanoseconds as
 objects of pandas, if it can."""
@@ -27,6 +25,8 @@ def hide_pandas() -> None:
     """Let Arrow work without pandas until somebody imports it; does nothing if somebody has. Cost: O(1)."""
     if "pandas" in sys.modules:
         return
+    import pyarrow as pa
+
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     pa.scalar(0)  # Arrow looks for pandas
@@ -60,6 +60,8 @@ class _Finder(MetaPathFinder):
             run = loader.exec_module
 
             def run_and_tell(module: ModuleType) -> None:
+                import pyarrow as pa
+
                 run(module)
                 pa.table({}).to_pandas()  # needs pandas, so Arrow looks for it
 

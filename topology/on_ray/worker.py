@@ -13,70 +13,25 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import ray
 
-from topology.flight.auth import Authority
-from topology.flight.client_port import ClientPort
 from topology.flight.edge import FlightEdge
 from topology.flight.edge_receiver import EdgeReceiver
 from topology.flight.port import FlightPort
-from topology.flight.server import TopologyServer
-from topology.flight.tls import Certificate
 from topology.graph.errors import InterlaceError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint
 from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
 from topology.on_ray.without_pandas import hide_pandas
+from topology.on_ray.worker_actor import Address, Failure, WorkerOrder
 from topology.process.task_group import GroupSettings, TaskGroup
 from topology.tasks.metrics import TaskMetrics
 
 CALL_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class WorkerOrder:
-    """What a worker is to do.
-
-    topology:      the description, packed by value: the node may lack the modules of the user's program.
-    host:          the address to listen on.
-    certificate:   what proves that address to clients; None on loopback.
-    channel_token: the token that workers show each other.
-    """
-
-    topology: bytes = field(repr=False)
-    tasks: tuple[TaskName, ...]
-    settings: GroupSettings
-    incarnation: int
-    lease_seconds: float
-    host: str
-    certificate: Certificate | None = field(repr=False)
-    root: str | None = field(repr=False)
-    authority: Authority = field(repr=False)
-    channel_token: str = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a worker listens for other workers and for clients, and the machine that it runs on."""
-
-    location: str
-    clients: str
-    node_id: str
-    pid: int
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a task ended early; `lost`: only because another process went away."""
-
-    task: TaskName
-    text: str
-    lost: bool = False
 
 
 class WorkerProcess:
@@ -91,8 +46,9 @@ class WorkerProcess:
         self._port = FlightPort(order.authority, order.host, order.certificate, peers_only=True)
         self._clients = ""
         try:
-            topology: Topology = loads(order.topology)
-            self._group = TaskGroup(topology, order.tasks, order.settings, self._failed)
+            topology, settings = cast(tuple[Topology, GroupSettings], loads(order.work))
+            self._edge_bytes = settings.edge_bytes
+            self._group = TaskGroup(topology, order.tasks, settings, self._failed)
         except TaskError as error:
             self._failed(error)
             return
@@ -107,9 +63,7 @@ class WorkerProcess:
         }
         EdgeReceiver(self._port, fed_from_elsewhere)
         if self._group.ingest.streams or self._group.results:
-            port = ClientPort(order.authority, order.host, order.certificate, order.settings.quotas)
-            TopologyServer(topology, self._group.ingest, self._group.results, port=port, authority=order.authority)
-            self._clients = port.location
+            self._clients = _serve_clients(self._group, order, settings)
 
     def address(self) -> Address | Failure:
         """Return where the worker listens, or why a task could not be built."""
@@ -131,7 +85,7 @@ class WorkerProcess:
                         consumer,
                         group.topology.input_index(producer, consumer),
                         order.incarnation,
-                        order.settings.edge_bytes,
+                        self._edge_bytes,
                         partial(self._edge_broke, producer),
                         order.certificate,
                     )
@@ -170,6 +124,16 @@ class WorkerProcess:
         self.close()
 
 
+def _serve_clients(group: TaskGroup, order: WorkerOrder, settings: GroupSettings) -> str:
+    """Let clients reach the inputs and sinks of the group; return where. Only such workers need gRPC for Python."""
+    from topology.flight.client_port import ClientPort
+    from topology.flight.server import TopologyServer
+
+    port = ClientPort(order.authority, order.host, order.certificate, settings.quotas)
+    TopologyServer(group.topology, group.ingest, group.results, port=port, authority=order.authority)
+    return port.location
+
+
 def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[], None]) -> None:
     """Report to the controller until it has gone, dismisses the worker or has not answered for its lease; then `end`.
 
@@ -200,49 +164,3 @@ def _is_gone(controller: Any) -> bool:
     except ray.exceptions.RayError:
         return False
     return False
-
-
-def worker_class(name: str) -> type:
-    """Return the class of the actor; Ray shows its name in lists of processes and actors.
-
-    The class is made inside a function so that Ray sends it by value: a process of a cluster that was started elsewhere
-    cannot import this package before it knows where to find it.
-    """
-
-    class Worker:
-        def __init__(self, prepare: Callable[[], None], order: bytes, controller: Any, worker: str) -> None:
-            import threading
-
-            prepare()
-            from topology.on_ray.by_value import loads
-            from topology.on_ray.lease import Lease
-            from topology.on_ray.worker import WorkerProcess, serve_while_led
-
-            given = loads(order)
-            self._process = WorkerProcess(given)
-            reporting = (controller, worker, Lease(given.lease_seconds), self._end)
-            threading.Thread(target=serve_while_led, args=reporting, name="reporting", daemon=True).start()
-
-        def address(self) -> Any:
-            return self._process.address()
-
-        def start(self, addresses: Any) -> None:
-            self._process.start(addresses)
-
-        def wait(self) -> Any:
-            return self._process.wait()
-
-        def metrics(self) -> Any:
-            return self._process.metrics()
-
-        def close(self) -> None:
-            self._process.close()
-
-        def _end(self) -> None:
-            import os
-
-            self._process.close()
-            os._exit(0)
-
-    Worker.__name__ = Worker.__qualname__ = name
-    return Worker

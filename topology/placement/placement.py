@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from topology.graph.graph import TaskName, Topology
 from topology.graph.resources import bytes_text, labels_text
 from topology.placement.wishes import Strategy
+
+if TYPE_CHECKING:
+    from topology.graph.graph import TaskName, Topology
 
 LONGEST_NAME = 60
 RESERVED = "controller"

@@ -6,7 +6,8 @@ import pickle
 import pytest
 
 from topology import AuthenticationError, Endpoint
-from topology.flight.auth import Authority, Caller, Grant, Right, TokenCheck
+from topology.flight.auth import Caller, TokenCheck
+from topology.handle.rights import Authority, Grant, Right
 
 
 def test_a_token_allows_what_it_was_issued_for_and_nothing_else() -> None:

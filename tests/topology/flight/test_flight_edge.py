@@ -10,7 +10,6 @@ import pytest
 
 from tests.topology.waiting import LONG, SHORT, done_within, repeatedly, wait_for
 from topology import AuthenticationError, Barrier, Batch, End, InputError, Origin, Punctuation, Watermark
-from topology.flight.auth import Authority, Grant, Right
 from topology.flight.edge import STEPS_UNDER_WAY, FlightEdge
 from topology.flight.edge_receiver import EdgeReceiver
 from topology.flight.port import FlightPort
@@ -18,6 +17,7 @@ from topology.flight.turnstile import Turnstile
 from topology.graph.errors import ConnectionLostError, StaleStreamError, StoppedError
 from topology.graph.messages import Message
 from topology.handle.endpoint import Endpoint
+from topology.handle.rights import Authority, Grant, Right
 from topology.tasks.inbox import Inbox
 
 ROWS = pa.record_batch({"n": np.arange(10_000)})

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topology import Topology
-from topology.flight.auth import Authority, Grant, Right
 from topology.flight.edge import FlightEdge
 from topology.flight.edge_receiver import EdgeReceiver
 from topology.flight.port import FlightPort
 from topology.graph.graph import TaskName
 from topology.handle.endpoint import Endpoint
+from topology.handle.rights import Authority, Grant, Right
 from topology.process.task_group import GroupSettings, TaskGroup
 
 

@@ -10,8 +10,8 @@ import pytest
 from tests.operators.every_type import Celsius, every_type
 from tests.topology.process.processes import processes
 from topology import FlightClient, TopologyBuilder
-from topology.flight.auth import Authority
 from topology.flight.server import TopologyServer
+from topology.handle.rights import Authority
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,40 @@
+"""The share of a topology that a process with some of its tasks needs.
+
+A process that unpickles a component imports its code, with all that this needs. So a share holds the components of its
+own tasks only; the others are stand-ins. The graph is whole: a process must know whom its tasks feed, and who feeds
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from topology.graph.components import Component, Input, Sink, Task, TaskContext
+from topology.graph.graph import TaskName, Topology
+
+
+@dataclass(frozen=True)
+class Elsewhere(Component):
+    """Stands for a component whose tasks run in other processes."""
+
+    def build(self, context: TaskContext) -> Task:
+        raise AssertionError(f"the tasks of '{context.component}' run in other processes")
+
+
+def share(topology: Topology, tasks: Iterable[TaskName]) -> Topology:
+    """Return the topology with the components of these tasks alone. Cost: O(components)."""
+    here = {component for component, _ in tasks}
+    return replace(
+        topology,
+        nodes=tuple(
+            node if node.name in here else replace(node, component=_stand_in(node.component)) for node in topology.nodes
+        ),
+    )
+
+
+def _stand_in(component: Component) -> Component:
+    """Inputs and sinks remain what they are, because servers list them by name."""
+    if isinstance(component, Input):
+        return Input()
+    return Sink(component.aside) if isinstance(component, Sink) else Elsewhere()

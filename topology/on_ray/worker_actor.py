@@ -1,0 +1,104 @@
+"""A worker as its controller sees it: the order that it gets, what it answers, and the class of its actor.
+
+The controller imports this without the code that runs tasks, and so without Arrow: nothing starts before the controller
+has started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from topology.flight.tls import Certificate
+from topology.handle.rights import Authority
+
+if TYPE_CHECKING:
+    from topology.graph.graph import TaskName
+
+
+@dataclass(frozen=True)
+class WorkerOrder:
+    """What a worker is to do.
+
+    work:          its share of the topology and its settings, packed by value: the node may lack the modules of the
+                   user's program, and the controller does without those of the tasks.
+    host:          the address to listen on.
+    certificate:   what proves that address to clients; None on loopback.
+    channel_token: the token that workers show each other.
+    """
+
+    work: bytes = field(repr=False)
+    tasks: tuple[TaskName, ...]
+    incarnation: int
+    lease_seconds: float
+    host: str
+    certificate: Certificate | None = field(repr=False)
+    root: str | None = field(repr=False)
+    authority: Authority = field(repr=False)
+    channel_token: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a worker listens for other workers and for clients, and the machine that it runs on."""
+
+    location: str
+    clients: str
+    node_id: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task ended early; `lost`: only because another process went away."""
+
+    task: TaskName
+    text: str
+    lost: bool = False
+
+
+def worker_class(name: str) -> type:
+    """Return the class of the actor; Ray shows its name in lists of processes and actors.
+
+    The class is made inside a function so that Ray sends it by value: a process of a cluster that was started elsewhere
+    cannot import this package before it knows where to find it.
+    """
+
+    class Worker:
+        def __init__(self, prepare: Callable[[], None], order: bytes, controller: Any, worker: str) -> None:
+            import threading
+
+            prepare()
+            from topology.on_ray.by_value import loads
+            from topology.on_ray.lease import Lease
+            from topology.on_ray.worker import WorkerProcess, serve_while_led
+
+            given = loads(order)
+            self._process = WorkerProcess(given)
+            reporting = (controller, worker, Lease(given.lease_seconds), self._end)
+            threading.Thread(target=serve_while_led, args=reporting, name="reporting", daemon=True).start()
+
+        def address(self) -> Any:
+            return self._process.address()
+
+        def start(self, addresses: Any) -> None:
+            self._process.start(addresses)
+
+        def wait(self) -> Any:
+            return self._process.wait()
+
+        def metrics(self) -> Any:
+            return self._process.metrics()
+
+        def close(self) -> None:
+            self._process.close()
+
+        def _end(self) -> None:
+            import os
+
+            self._process.close()
+            os._exit(0)
+
+    Worker.__name__ = Worker.__qualname__ = name
+    return Worker
