@@ -1,4 +1,4 @@
-"""One hop between processes on Ray: our Flight edge beside a plain actor call with the same batch.
+"""One hop between processes on Ray: our edge beside a plain actor call with the same batch.
 
 edge:    driver -> one task's inbox; rows per second, with as many batches under way as each way allows.
 latency: the same way when it is idle; milliseconds from the call to the batch in the task's hands.
@@ -23,16 +23,15 @@ from topology import (
     Barrier,
     Batch,
     EdgeReceiver,
-    Endpoint,
-    FlightEdge,
-    FlightPort,
     Grant,
     Inbox,
     MapBatches,
     Origin,
+    Peer,
     RayRuntime,
     Right,
     RunningTopology,
+    SocketEdge,
     TopologyBuilder,
 )
 
@@ -54,13 +53,12 @@ class Taker:
         self._rows = 0
         self._marked = threading.Semaphore(0)
         if authority is not None:
-            self._port = FlightPort(authority)
             self._inbox = Inbox(1)
-            EdgeReceiver(self._port, {("taker", 0): ((Origin("driver", 0, 0),), self._inbox)})
+            self._receiver = EdgeReceiver(authority, {("taker", 0): ((Origin("driver", 0, 0),), self._inbox)})
             threading.Thread(target=self._take_messages, daemon=True).start()
 
     def location(self) -> str:
-        return self._port.location
+        return self._receiver.location
 
     def take(self, rows: pa.RecordBatch, born: float) -> None:
         """Take a batch that came with an actor call, and pass it on if there is someone to pass it to."""
@@ -130,8 +128,8 @@ class Edge:
         remote = ray.remote(num_cpus=0, max_concurrency=1)(Taker)
         self.taker = remote.remote(authority)
         self.called = remote.remote(None)
-        endpoint = Endpoint(ray.get(self.taker.location.remote()), token)
-        self.edge = FlightEdge(endpoint, ("driver", 0), ("taker", 0), 0, 0, EDGE_BYTES, broken)
+        peer = Peer(ray.get(self.taker.location.remote()), token)
+        self.edge = SocketEdge(peer, ("driver", 0), ("taker", 0), 0, 0, EDGE_BYTES, broken)
         self._sent = 0
 
     def send(self, rows: pa.RecordBatch, born: float = 0.0) -> None:

@@ -28,8 +28,8 @@ OUTSIDE = ("examples", "benchmarks")
 ENGINES = ("spo_join", "pan_join", "split_join", "handshake_join", "scale_join", "index_join")
 ROOMS = {
     "topology": (
-        *("graph", "durable", "placement", "tasks", "checks", "entry", "handle", "flight", "process"),
-        *("local", "on_ray", "simulated"),
+        *("graph", "durable", "placement", "tasks", "checks", "entry", "handle", "security"),
+        *("edges", "flight", "process", "local", "on_ray", "simulated"),
     ),
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),
     "operators": ("protocol", "query", "sql", "values", "bounds", "intake", "routing", "results", "engines"),

@@ -2,6 +2,9 @@
 
 Elements work on keys, intervals and positions only (see `indexes`). The router has resolved types, expressions and
 windows before.
+
+Between processes a bound that says nothing new does not travel: the open end of a half-line, which is the same for all
+rows, or a bound that is the row's own key. The metadata of the schema names these.
 """
 
 from __future__ import annotations
@@ -9,12 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from indexes import Interval, Keys, Live
 from operators.protocol.columns import Int64, array_of, keys_of, values_of
 from operators.protocol.streams import PROBES, probes_of
 from topology import Batch, UnpackedBatch
+
+_INTEGERS = np.iinfo(np.int64)
+_ENDS: dict[str, tuple[float, float]] = {"d": (-np.inf, np.inf), "l": (int(_INTEGERS.min), int(_INTEGERS.max))}
+"""The ends of each domain of keys, by NumPy's letter for its type."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +59,27 @@ class ElementRows:
     def to_arrow(self) -> pa.RecordBatch:
         """Pack as a record batch; arrays without nulls are not copied."""
         columns: dict[str, pa.Array] = {}
+        left_out: dict[str, str] = {}
         for index, (keys, interval) in enumerate(zip(self.keys, self.intervals, strict=True)):
             columns[f"key{index}"] = array_of(keys)
-            columns[f"low{index}"] = pa.array(interval.low, from_pandas=False)
-            columns[f"high{index}"] = pa.array(interval.high, from_pandas=False)
+            for name, bound in ((f"low{index}", interval.low), (f"high{index}", interval.high)):
+                known = _known(bound, keys)
+                if known is None:
+                    columns[name] = pa.array(bound, from_pandas=False)
+                else:
+                    left_out[name] = known
         columns |= {"first": pa.array(self.live.start), "end": pa.array(self.live.end), "seq": pa.array(self.seq)}
-        return pa.record_batch(columns)
+        return pa.record_batch(columns, metadata=left_out or None)
 
     def to_batch(self, side: int, born: float = 0.0) -> Batch:
         """The probe rows of a side, packed only if they leave the process."""
         return UnpackedBatch(PROBES[side].name, self, first=self.first, born=born)
+
+    def to_batch_of_dimension(self, side: int, dimension: int, born: float = 0.0) -> Batch:
+        """The probe rows with the keys and intervals of one dimension, which is number 0 in them."""
+        own = slice(dimension, dimension + 1)
+        part = ElementRows(self.first, self.seq, self.keys[own], self.intervals[own], self.live)
+        return UnpackedBatch(probes_of(side, dimension).name, part, first=self.first, born=born)
 
     @classmethod
     def from_batch(cls, batch: Batch, negated: Sequence[bool]) -> ElementRows:
@@ -70,8 +89,8 @@ class ElementRows:
         rows = batch.rows
         keys = tuple(keys_of(rows.column(f"key{index}")) for index in range(len(negated)))
         intervals = tuple(
-            Interval(values_of(rows.column(f"low{index}")), values_of(rows.column(f"high{index}")), negated[index])
-            for index in range(len(negated))
+            Interval(_bound(rows, f"low{index}", one), _bound(rows, f"high{index}", one), negated[index])
+            for index, one in enumerate(keys)
         )
         live = Live(values_of(rows.column("first")), values_of(rows.column("end")))
         return cls(batch.first, values_of(rows.column("seq")), keys, intervals, live)
@@ -88,8 +107,26 @@ class ElementRows:
         )
 
 
-def of_dimension(probes: Batch, side: int, dimension: int) -> Batch:
-    """The probe rows of a batch with the keys and intervals of one dimension, which is number 0 in it."""
-    own = [f"key{dimension}", f"low{dimension}", f"high{dimension}", "first", "end", "seq"]
-    part = probes.rows.select(own).rename_columns(["key0", "low0", "high0", "first", "end", "seq"])
-    return Batch(probes_of(side, dimension).name, part, first=probes.first, born=probes.born)
+_OWN_KEY = "key"
+
+
+def _known(bound: np.ndarray, keys: Keys) -> str | None:
+    """How the receiver makes a bound itself; None if it has to be sent."""
+    if not len(bound):
+        return None
+    if keys.valid is None and bound.dtype == keys.values.dtype and bound.ctypes.data == keys.values.ctypes.data:
+        return _OWN_KEY
+    ends = _ENDS.get(bound.dtype.char)
+    if ends is None or bound[0] != bound[-1] or bound[0] not in ends:
+        return None
+    return f"{bound.dtype.char}{bound[0]}" if (bound == bound[0]).all() else None
+
+
+def _bound(rows: pa.RecordBatch, name: str, keys: Keys) -> np.ndarray:
+    known = (rows.schema.metadata or {}).get(name.encode())
+    if known is None:
+        return values_of(rows.column(name))
+    if known.decode() == _OWN_KEY:
+        return keys.values
+    kind, end = known[:1].decode(), known[1:].decode()
+    return np.full(rows.num_rows, float(end) if kind == "d" else int(end), kind)

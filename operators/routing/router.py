@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from operators.intake.gate import SEQ
 from operators.protocol.columns import values_of
-from operators.protocol.element_rows import ElementRows, of_dimension
+from operators.protocol.element_rows import ElementRows
 from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.limits import Limits
 from operators.protocol.merge_order import Merge
@@ -180,10 +180,9 @@ class RouterTask(Task):
         return ExpiredRows(positions[order], places[order], self._ordinals.live[side]).to_batch(side)
 
     def _send_rows(self, side: int, batch: Batch, rows: ElementRows, step: StepRows) -> Iterator[Emit]:
-        probes = rows.to_batch(side, batch.born)
-        yield Emit(probes)
+        yield Emit(rows.to_batch(side, batch.born))
         for d in range(len(rows.keys) if self._description.split_fields else 0):
-            yield Emit(of_dimension(probes, side, d))
+            yield Emit(rows.to_batch_of_dimension(side, d, batch.born))
         if self._payload is not None:
             columns = self._payload_columns[side]
             if columns is None:  # the rows of a side have one schema

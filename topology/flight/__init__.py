@@ -1,4 +1,4 @@
-"""flight: Arrow Flight: the wire format, tokens, ports, edges between tasks, a topology's server and client.
+"""flight: Arrow Flight for clients: how calls name operations, a topology's server and client, feeds of rows.
 
-In: batches and control messages. Out: the same, in another process. Imports graph, checks, tasks, entry and handle.
+In: rows of clients. Out: results. Imports graph, checks, tasks, entry, handle and security.
 """

@@ -14,12 +14,12 @@ from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 
-from topology.flight.auth import action_options, call_options
+from topology.flight.call_options import action_options, call_options
 from topology.flight.connection import connect
 from topology.flight.errors import raised_by
 from topology.flight.feed import Feed
 from topology.flight.operations import action, ticket
-from topology.flight.wire import extracted
+from topology.graph.arrow_rows import extracted
 from topology.graph.errors import InputError, StoppedError
 from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint

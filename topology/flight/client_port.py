@@ -2,7 +2,7 @@
 
 Arrow's own Flight server reads messages of any size, and decodes their rows, before a line of Python runs; a call with
 one message is read even before its token is checked (half a gigabyte without a token took 1.3 GB). It has no setting
-for either, so it serves only the channels between a topology's own processes. This port speaks the same protocol, and
+for either, so we do not use it. This port speaks the same protocol, and
 any Arrow client can call it, but
 
 - a token is checked before anything of its call is read;
@@ -32,15 +32,17 @@ import pyarrow as pa
 from topology.checks.flight_data import answer, metadata_data, read_action, read_flight_data, read_path, read_ticket
 from topology.checks.quotas import Meter, Quotas, Usage
 from topology.checks.rows_decoder import RowsDecoder
-from topology.flight.auth import Caller, token_in
-from topology.flight.errors import REFUSED, trailer
-from topology.flight.operations import HEARTBEAT, Path, find_operation, read_list, split_path
-from topology.flight.port import CLOSE_SECONDS, check_host
-from topology.flight.tls import Certificate
+from topology.flight.call_options import token_in
+from topology.flight.errors import REFUSED
+from topology.flight.operations import Path, find_operation, read_list, split_path
 from topology.graph.errors import AuthenticationError, InputError, StoppedError, TopologyError
+from topology.graph.errors_as_text import error_to_text
 from topology.handle.endpoint import ENCRYPTED, LOOPBACK, PLAIN, Endpoint, location_of
-from topology.handle.rights import Authority
+from topology.security.listening import check_host
+from topology.security.tls import Certificate
+from topology.security.tokens import Authority, Caller
 
+CLOSE_SECONDS = 2.0
 _SERVICE = "/arrow.flight.protocol.FlightService/"
 _FRAME_BYTES = 64 * 1024
 """What a message has beside its header and its rows: names, the client's own metadata."""
@@ -49,7 +51,7 @@ _CALL_HEADER_BYTES = 16 * 1024
 _CALLS = 4096
 _CONNECTIONS = 4096
 _HANDSHAKE_SECONDS, _IDLE_SECONDS = 20, 600
-_SHORTEST_PING_SECONDS = 5
+_SHORTEST_PING_SECONDS = 0.5
 """Clients may ping as often as this."""
 
 PING_SECONDS = 20
@@ -95,7 +97,7 @@ class ClientPort(grpc.GenericRpcHandler):
         self.quotas = quotas or Quotas()
         self.puts: dict[str, TakeRows] = {}
         self.gets: dict[str, GiveRows] = {}
-        self.actions: dict[str, Act] = {HEARTBEAT: lambda call, path, body: b""}
+        self.actions: dict[str, Act] = {}
         self.closed = False
         self._authority = authority
         self._meter = Meter(self.quotas)
@@ -110,7 +112,8 @@ class ClientPort(grpc.GenericRpcHandler):
                 pair = (str(certificate.key_pem).encode(), str(certificate.chain_pem).encode())
                 self.port = self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
         except RuntimeError as error:
-            raise TopologyError(f"cannot listen on {host}: {error}") from None
+            cause = "" if certificate is None else "; is its key that of the certificate, and are both PEM?"
+            raise TopologyError(f"cannot listen on {host}: {error}{cause}") from None
         self.location = location_of(scheme, host, self.port)
         self._root = None if certificate is None else certificate.root
         self._server.start()
@@ -239,7 +242,7 @@ def _abort(context: grpc.ServicerContext, error: Exception) -> None:
     unknown = isinstance(error, AuthenticationError)
     context.set_trailing_metadata(
         (
-            ("grpc-status-details-bin", trailer(error)),
+            ("grpc-status-details-bin", error_to_text(error)),
             ("x-arrow-status", "5"),  # an I/O error
             ("x-arrow-status-detail-bin", b"Unauthenticated" if unknown else b"Failed"),
             ("x-arrow-status-message-bin", REFUSED.encode()),
@@ -267,6 +270,6 @@ def _options(quotas: Quotas) -> list[tuple[str, int]]:
         ("grpc.keepalive_time_ms", 1000 * PING_SECONDS),
         ("grpc.keepalive_timeout_ms", 1000 * PING_SECONDS),
         ("grpc.http2.ping_timeout_ms", 1000 * PING_SECONDS),
-        ("grpc.http2.min_ping_interval_without_data_ms", 1000 * _SHORTEST_PING_SECONDS),
+        ("grpc.http2.min_ping_interval_without_data_ms", round(1000 * _SHORTEST_PING_SECONDS)),
         ("grpc.so_reuseport", 0),
     ]

@@ -1,17 +1,16 @@
 """Connects to a Flight port: every client of ours is made here, with the same trust and the same limits.
 
 A stream has no deadline, because it may be silent for hours. It notices a dead link all the same: a peer that has been
-silent for `KEEPALIVE_SECONDS` is pinged, and a ping that is not answered in `PING_SECONDS` ends the connection. A peer
-that is alive is never silent for so long, see `heartbeat.py`.
+silent for `KEEPALIVE_SECONDS` is pinged, and a ping that is not answered in `PING_SECONDS` ends the connection and all
+its streams. `ClientPort` allows such pings; a server of Arrow's own would close the connection after a few.
 """
 
 from __future__ import annotations
 
 import pyarrow.flight as flight
 
-from topology.flight.heartbeat import heartbeats
-from topology.flight.tls import Certificate
 from topology.handle.endpoint import Endpoint
+from topology.security.tls import Certificate
 
 CONNECT_SECONDS = 10
 """How long an attempt to connect may take."""
@@ -34,7 +33,7 @@ def connect(endpoint: Endpoint, certificate: Certificate | None = None) -> fligh
     shown = {}
     if certificate is not None and certificate.identifies_clients:
         shown = {"cert_chain": str(certificate.chain_pem), "private_key": str(certificate.key_pem)}
-    client = flight.FlightClient(
+    return flight.FlightClient(
         endpoint.location,
         tls_root_certs=endpoint.root,
         **shown,
@@ -48,5 +47,3 @@ def connect(endpoint: Endpoint, certificate: Certificate | None = None) -> fligh
             ("grpc.enable_http_proxy", 0),  # rows and tokens go to the endpoint and nowhere else
         ],
     )
-    heartbeats.watch(client, endpoint.token)
-    return client

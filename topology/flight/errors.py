@@ -1,12 +1,10 @@
 """Carries this project's errors across Arrow Flight: the client raises the server's error, with type and text.
 
-The type and the arguments travel as JSON in the error's trailer. gRPC bounds its size, so a long text (a task's
-traceback) loses its middle. Only names of our own error types are looked up, so a peer cannot choose what is built.
+The type and the arguments travel as text in the error's trailer.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,17 +13,8 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from topology.graph.errors import (
-    ERROR_KINDS,
-    AuthenticationError,
-    ConnectionLostError,
-    InterlaceError,
-    QuotaError,
-    TlsError,
-)
-
-TRAILER_BYTES = 6000
-"""gRPC refuses an answer whose headers exceed 8 KiB in total."""
+from topology.graph.errors import AuthenticationError, ConnectionLostError, InterlaceError, QuotaError, TlsError
+from topology.graph.errors_as_text import error_from_text, error_to_text
 
 _TOO_LARGE = re.compile(r"SERVER: Received message larger than max \((\d+) vs\. (\d+)\)")
 
@@ -93,33 +82,14 @@ _TRANSPORT: list[tuple[re.Pattern[str], type[InterlaceError], str]] = [
 def to_flight(error: Exception) -> flight.FlightError:
     """Return the Flight error that carries `error` to the client."""
     carrier = flight.FlightUnauthenticatedError if isinstance(error, AuthenticationError) else flight.FlightServerError
-    return carrier(REFUSED, trailer(error))
-
-
-def trailer(error: Exception) -> bytes:
-    """Return the type and the arguments of an error as JSON."""
-    if isinstance(error, InterlaceError) and type(error).__name__ in ERROR_KINDS:
-        kind, arguments = type(error).__name__, list(error.args)
-    else:
-        kind, arguments = "InterlaceError", [f"unexpected {type(error).__name__}: {error}"]
-    room = TRAILER_BYTES
-    while True:
-        shortened = [_shortened(value, room) if isinstance(value, str) else value for value in arguments]
-        content = json.dumps({"kind": kind, "arguments": shortened}).encode()
-        if len(content) <= TRAILER_BYTES or room < 16:
-            return content
-        room //= 2
+    return carrier(REFUSED, error_to_text(error))
 
 
 def from_flight(error: Exception, peer: str) -> Exception:
     """Return the error of ours that a failed Flight call to `peer` stands for."""
     content = getattr(error, "extra_info", b"")
     if content:
-        try:
-            found = json.loads(content)
-            return ERROR_KINDS[found["kind"]](*found["arguments"])
-        except (ValueError, KeyError, TypeError):
-            return InterlaceError(f"{peer} answered with an error that this version does not know")
+        return error_from_text(content, peer)
     text = _first_sentence(error)
     if isinstance(error, flight.FlightTimedOutError):
         return ConnectionLostError(f"{peer} did not answer in time: its process hangs, or is overloaded")
@@ -161,12 +131,6 @@ def sent_to_client() -> Iterator[None]:
 
 def _raise(error: Exception) -> NoReturn:
     raise error from None
-
-
-def _shortened(text: str, room: int) -> str:
-    if len(text) <= room:
-        return text
-    return f"{text[: room // 4]}\n[...]\n{text[-(room - room // 4) :]}"
 
 
 def _first_sentence(error: Exception) -> str:

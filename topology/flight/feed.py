@@ -28,7 +28,7 @@ import pyarrow.flight as flight
 
 from topology.flight.errors import raised_by
 from topology.flight.operations import descriptor
-from topology.flight.wire import is_flat
+from topology.graph.arrow_rows import is_flat
 from topology.graph.errors import ConnectionLostError, InputError, InterlaceError, StoppedError
 from topology.graph.messages import rows_bytes
 

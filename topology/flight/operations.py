@@ -17,9 +17,6 @@ from topology.graph.errors import InputError
 Path = tuple[str, ...]
 """The subject of an operation: names of streams, sources, attempts."""
 
-HEARTBEAT = "heartbeat"
-"""The action that every port answers; see `heartbeat.py`."""
-
 Operation = TypeVar("Operation")
 
 MAX_SUBJECT_BYTES = 16 * 1024

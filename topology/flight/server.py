@@ -30,13 +30,13 @@ from topology.checks.rows_decoder import sound_schema
 from topology.entry.ingest import Ingest
 from topology.flight.client_port import Call, Chunk, ClientPort
 from topology.flight.operations import Path
-from topology.flight.wire import embedded, has_dictionary, is_flat
+from topology.graph.arrow_rows import embedded, has_dictionary, is_flat
 from topology.graph.errors import InputError, InterlaceError, QuotaError, StoppedError, TopologyError
 from topology.graph.graph import Topology
 from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
-from topology.handle.rights import Authority, Grant, Right
+from topology.security.tokens import Authority, Grant, Right
 
 LOOK_UP_SECONDS = 0.5
 """How often a handler that waits for results checks that its reader is still there."""

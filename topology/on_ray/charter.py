@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from topology.flight.tls import Tls
 from topology.handle.endpoint import Endpoint
 from topology.handle.status import State
 from topology.on_ray.lease import LeaseSeconds
 from topology.placement.placement import Placement
+from topology.security.tls import Tls
 
 if TYPE_CHECKING:
     from topology.graph.graph import TaskName

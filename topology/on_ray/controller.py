@@ -18,7 +18,6 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from topology.graph.errors import TopologyError
 from topology.handle.endpoint import LOOPBACK, Endpoint
-from topology.handle.rights import Authority, Grant, Right
 from topology.handle.status import State, Status, WorkerStatus
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import NAMESPACE, Charter, Description, Report
@@ -27,10 +26,11 @@ from topology.on_ray.nodes import job_is_dead
 from topology.on_ray.reservation import Reservation
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder, worker_class
 from topology.placement.placement import WorkerPlan
+from topology.security.tokens import Authority, Grant, Right
 
 if TYPE_CHECKING:
-    from topology.flight.certificates import IssuesCertificates
     from topology.graph.graph import TaskName
+    from topology.security.certificates import IssuesCertificates
     from topology.tasks.metrics import TaskMetrics
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class ControllerProcess:
         if isinstance(nodes, str):
             raise LaunchError(nodes)
         if charter.encrypted:
-            from topology.flight.own_certificates import credentials
+            from topology.security.own_certificates import credentials
 
             self._credentials = credentials(charter.tls)
         machines = len({node.id for node in nodes})

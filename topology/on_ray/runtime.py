@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from topology.checks.quotas import Quotas
-from topology.flight.tls import Tls
 from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
 from topology.graph.share import share
@@ -22,6 +21,7 @@ from topology.on_ray.running import RayTopology
 from topology.placement.place import place
 from topology.placement.wishes import Wish
 from topology.process.task_group import GroupSettings
+from topology.security.tls import Tls
 from topology.tasks.inbox import DEFAULT_CAPACITY
 
 LEASES = LeaseSeconds()

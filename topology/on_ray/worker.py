@@ -1,7 +1,7 @@
 """A worker: one process of a topology on Ray, with one or more of its tasks.
 
 Ray starts the process, names it and reports its death; rows never pass through Ray. Inside the process runs a
-`TaskGroup`, as in the embedded runtime. Edges to tasks in other workers are Flight streams. The worker listens on the
+`TaskGroup`, as in the embedded runtime. Edges to tasks in other workers are sockets. The worker listens on the
 address of its own node, and on loopback only if the whole topology is on one machine.
 
 A worker is detached: it does not die with the program that launched it. It ends itself when its controller has gone or
@@ -18,16 +18,16 @@ from typing import Any, cast
 
 import ray
 
-from topology.flight.edge import FlightEdge
-from topology.flight.edge_receiver import EdgeReceiver
-from topology.flight.port import FlightPort
+from topology.edges.edge import SocketEdge
+from topology.edges.edge_receiver import EdgeReceiver
+from topology.edges.sockets import Peer
 from topology.graph.errors import InterlaceError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
-from topology.handle.endpoint import Endpoint
 from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
 from topology.on_ray.without_pandas import hide_pandas
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder
+from topology.process.memory import keep_freed_memory
 from topology.process.task_group import GroupSettings, TaskGroup
 from topology.tasks.metrics import TaskMetrics
 
@@ -39,11 +39,12 @@ class WorkerProcess:
 
     def __init__(self, order: WorkerOrder) -> None:
         hide_pandas()
+        keep_freed_memory()
         self._order = order
         self._failure: Failure | None = None
         self._over = threading.Event()
         self._group: TaskGroup | None = None
-        self._port = FlightPort(order.authority, order.host, order.certificate, peers_only=True)
+        self._receiver: EdgeReceiver | None = None
         self._clients = ""
         try:
             topology, settings = cast(tuple[Topology, GroupSettings], loads(order.work))
@@ -61,14 +62,17 @@ class WorkerProcess:
             for name, task in here.items()
             if any(origin.component and (origin.component, origin.task) not in here for origin in task.origins)
         }
-        EdgeReceiver(self._port, fed_from_elsewhere)
+        self._receiver = EdgeReceiver(order.authority, fed_from_elsewhere, order.host, order.certificate)
         if self._group.ingest.streams or self._group.results:
             self._clients = _serve_clients(self._group, order, settings)
 
     def address(self) -> Address | Failure:
         """Return where the worker listens, or why a task could not be built."""
         node = ray.get_runtime_context().get_node_id()
-        return self._failure or Address(self._port.location, self._clients, node, os.getpid())
+        if self._receiver is None:
+            assert self._failure is not None
+            return self._failure
+        return self._failure or Address(self._receiver.location, self._clients, node, os.getpid())
 
     def start(self, addresses: Mapping[TaskName, Address]) -> None:
         """Connect to the tasks in other workers and start."""
@@ -79,8 +83,8 @@ class WorkerProcess:
         for producer in order.tasks:
             for consumer in group.topology.targets(producer):
                 if consumer not in group.tasks:
-                    edges[producer, consumer] = FlightEdge(
-                        Endpoint(addresses[consumer].location, order.channel_token, order.root),
+                    edges[producer, consumer] = SocketEdge(
+                        Peer(addresses[consumer].location, order.channel_token, order.root),
                         producer,
                         consumer,
                         group.topology.input_index(producer, consumer),

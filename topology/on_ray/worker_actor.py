@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from topology.flight.tls import Certificate
-from topology.handle.rights import Authority
+from topology.security.tls import Certificate
+from topology.security.tokens import Authority
 
 if TYPE_CHECKING:
     from topology.graph.graph import TaskName

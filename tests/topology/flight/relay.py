@@ -22,8 +22,13 @@ class Relay:
 
     def before(self, endpoint: Endpoint) -> Endpoint:
         """The same endpoint, reached through this relay."""
-        location = f"{urlsplit(endpoint.location).scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
+        location = f"{urlsplit(endpoint.location).scheme}://127.0.0.1:{self.port}"
         return Endpoint(location, endpoint.token, endpoint.root)
+
+    @property
+    def port(self) -> int:
+        """Where the relay listens."""
+        return int(self._listener.getsockname()[1])
 
     @property
     def recorded(self) -> bytes:

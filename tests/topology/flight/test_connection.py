@@ -1,9 +1,6 @@
 """Connections: which peers are trusted, what a failed handshake says, and that silence is noticed."""
 
 import datetime as dt
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -20,7 +17,6 @@ from topology import (
     Authority,
     ConnectionLostError,
     FlightClient,
-    FlightPort,
     Grant,
     InputError,
     LocalRuntime,
@@ -29,15 +25,15 @@ from topology import (
     TopologyBuilder,
     connect,
 )
-from topology.flight import certificates, client_port, connection
-from topology.flight.auth import action_options, call_options
-from topology.flight.certificates import Credentials
-from topology.flight.client_port import ClientPort
+from topology.flight import client_port, connection
+from topology.flight.call_options import action_options, call_options
+from topology.flight.client_port import Call, Chunk, ClientPort
 from topology.flight.errors import raised_by
-from topology.flight.heartbeat import Heartbeats
-from topology.flight.operations import HEARTBEAT, action, descriptor
-from topology.flight.tls import Certificate
+from topology.flight.operations import action, descriptor
 from topology.handle.endpoint import Endpoint
+from topology.security import certificates
+from topology.security.certificates import Credentials
+from topology.security.tls import Certificate
 
 ROOT = Path(__file__).parents[3]
 
@@ -48,16 +44,16 @@ def credentials() -> Credentials:
 
 
 class Peer:
-    """A port that counts heartbeats and holds streams open."""
+    """A port that counts calls and holds streams open."""
 
     def __init__(self, certificate: Certificate | None, host: str = "127.0.0.1") -> None:
         authority = Authority()
         self.token = authority.issue(Grant(Right.WRITE, "x"))
-        self.port = FlightPort(authority, host, certificate)
-        self.port.exchanges["hold"] = self._hold
+        self.port = ClientPort(authority, host, certificate)
+        self.port.puts["hold"] = self._hold
         self.port.actions["wait"] = lambda caller, path, body: b"" if self._released.wait(LONG) else b"late"
-        self.port.actions[HEARTBEAT] = self._count
-        self.heartbeats = 0
+        self.port.actions["greet"] = self._count
+        self.calls = 0
         self._released = threading.Event()
 
     @property
@@ -69,12 +65,13 @@ class Peer:
         self.port.close()
 
     def _count(self, caller: Any, path: Any, body: bytes) -> bytes:
-        self.heartbeats += 1
+        self.calls += 1
         return b""
 
-    def _hold(self, caller: Any, path: Any, reader: Any, writer: Any) -> None:
-        for chunk in reader:
-            writer.write_metadata(chunk.app_metadata.to_pybytes())
+    def _hold(self, call: Call, path: tuple[str, ...], chunks: Iterator[Chunk]) -> Iterator[bytes]:
+        for chunk in chunks:
+            if chunk.metadata:
+                yield chunk.metadata
 
 
 @pytest.fixture(params=["plain", "tls"])
@@ -92,15 +89,12 @@ def encrypted(credentials: Credentials) -> Iterator[Peer]:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Heartbeats:
-    """A ping after a second of silence, and heartbeats of their own."""
-    own = Heartbeats(0.25)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ping after a second of silence."""
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 1.0)
-    monkeypatch.setattr(connection, "heartbeats", own)
-    return own
 
 
-def call(endpoint: Endpoint, operation: str = HEARTBEAT, timeout: float = LONG) -> None:
+def call(endpoint: Endpoint, operation: str = "greet", timeout: float = LONG) -> None:
     client = connect(endpoint)
     try:
         with raised_by("the peer"):
@@ -142,7 +136,7 @@ class Stream:
 
 def test_the_root_of_the_topology_is_trusted(encrypted: Peer) -> None:
     call(encrypted.endpoint)
-    assert encrypted.heartbeats == 1
+    assert encrypted.calls == 1
 
 
 @pytest.mark.parametrize("root", [None, "other"], ids=["the system's roots", "another topology's root"])
@@ -150,7 +144,7 @@ def test_a_peer_with_a_certificate_of_another_root_is_refused(root: str | None, 
     other = Endpoint(encrypted.endpoint.location, encrypted.token, root and Credentials().root)
     with pytest.raises(TlsError, match=r"the peer shows a certificate that the endpoint's root does not sign: use an"):
         call(other)
-    assert encrypted.heartbeats == 0
+    assert encrypted.calls == 0
 
 
 def test_a_certificate_for_another_address_is_refused(credentials: Credentials) -> None:
@@ -186,7 +180,7 @@ def test_an_encrypted_endpoint_of_a_plain_port_is_refused(credentials: Credentia
 def test_a_plain_endpoint_of_an_encrypted_port_is_refused(encrypted: Peer) -> None:
     with pytest.raises(ConnectionLostError, match=r"closed the connection at once: .* it expects TLS"):
         call(Endpoint(encrypted.endpoint.location.replace("grpc+tls:", "grpc:"), encrypted.token))
-    assert encrypted.heartbeats == 0
+    assert encrypted.calls == 0
 
 
 def test_nothing_at_the_address_is_reported_as_such() -> None:
@@ -204,30 +198,20 @@ def test_an_action_without_an_answer_meets_its_deadline(peer: Peer) -> None:
         call(peer.endpoint, "wait", timeout=0.2)
 
 
-def test_an_idle_stream_outlives_many_keepalive_periods(encrypted: Peer, impatient: Heartbeats) -> None:
-    stream = Stream(encrypted.endpoint)
-    try:
-        wait_for(lambda: encrypted.heartbeats >= 24, "24 heartbeats, six keepalive periods")
-        assert stream.echo() == b"anyone there?"
-    finally:
-        stream.close()
+def test_an_idle_stream_outlives_many_keepalive_periods(encrypted: Peer, impatient: None) -> None:
+    with relayed(encrypted.port.port) as relay:
+        stream = Stream(relay.before(encrypted.endpoint))
+        try:
+            assert stream.echo() == b"anyone there?"
+            quiet = len(relay.recorded)
+            # a ping and its answer take less than 200 bytes
+            wait_for(lambda: len(relay.recorded) > quiet + 1200, "six pings and their answers")
+            assert stream.echo() == b"anyone there?"
+        finally:
+            stream.close()
 
 
-def test_without_heartbeats_the_server_would_end_an_idle_stream(
-    encrypted: Peer, impatient: Heartbeats, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "heartbeats", Heartbeats(LONG))
-    stream = Stream(encrypted.endpoint)
-    try:
-        with pytest.raises(ConnectionLostError, match="has fallen silent"):
-            stream.wait_for_more()
-    finally:
-        stream.close()
-
-
-def test_a_cut_link_ends_an_idle_stream(
-    encrypted: Peer, impatient: Heartbeats, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_link_ends_an_idle_stream(encrypted: Peer, impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PING_SECONDS", 1.0)
     with relayed(encrypted.port.port) as relay:
         stream = Stream(relay.before(encrypted.endpoint))
@@ -242,9 +226,7 @@ def test_a_cut_link_ends_an_idle_stream(
             stream.close()
 
 
-def test_a_reader_that_is_cut_off_makes_room_for_the_next(
-    impatient: Heartbeats, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_is_cut_off_makes_room_for_the_next(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PING_SECONDS", 1.0)
     monkeypatch.setattr(client_port, "PING_SECONDS", 2)
     builder = TopologyBuilder("read")
@@ -266,69 +248,3 @@ def test_a_reader_that_is_cut_off_makes_room_for_the_next(
                 assert next(second.results("results")).to_pydict() == {"x": [2]}
             with pytest.raises(ConnectionLostError):
                 next(reading)
-
-
-def test_heartbeats_end_with_their_client(encrypted: Peer, impatient: Heartbeats) -> None:
-    first, second = connect(encrypted.endpoint), connect(encrypted.endpoint)
-    wait_for(lambda: encrypted.heartbeats >= 4, "heartbeats")
-    assert impatient.watched == 2
-    first.close()
-    wait_for(lambda: impatient.watched == 1, "the closed client is forgotten")
-    del second
-    wait_for(lambda: impatient.watched == 0, "the dropped client is forgotten")
-    third = connect(encrypted.endpoint)
-    seen = encrypted.heartbeats
-    wait_for(lambda: encrypted.heartbeats > seen, "heartbeats begin again")
-    third.close()
-
-
-PROGRAM = """
-import sys, time
-from topology import Authority, Endpoint, FlightPort, Grant, Right, connect
-from topology.flight import connection, heartbeat
-
-heartbeat.ANSWER_SECONDS = 0.5
-connection.heartbeats = heartbeat.Heartbeats(0.001)
-authority, heard = Authority(), []
-token = authority.issue(Grant(Right.READ, "x"))
-port = FlightPort(authority)
-port.actions["heartbeat"] = lambda *call: heard.append(call) or b""
-clients = [connect(port.endpoint(token)), connect(Endpoint(sys.argv[1], token))]
-while len(heard) < 3:
-    time.sleep(0.001)
-
-
-class Slow:
-    def __del__(self, sleep=time.sleep):
-        sleep(1.5)
-
-
-ends_slowly = Slow()  # calls return while the interpreter goes away
-"""
-
-
-def test_a_program_ends_in_the_midst_of_heartbeats() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as mute:  # takes connections and never answers
-        finished = subprocess.run(
-            [sys.executable, "-c", PROGRAM, f"grpc://127.0.0.1:{mute.getsockname()[1]}"],
-            capture_output=True, text=True, check=False, cwd=ROOT, timeout=LONG,
-        )  # fmt: skip
-    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
-
-
-def test_a_port_for_peers_talks_only_to_those_who_show_a_certificate_of_its_authority(credentials: Credentials) -> None:
-    authority = Authority()
-    token = authority.issue(Grant(Right.CHANNEL))
-    port = FlightPort(authority, certificate=credentials.issue("127.0.0.1"), peers_only=True)
-    try:
-        beat = action(HEARTBEAT)
-        with connect(port.endpoint(token), credentials.issue("127.0.0.1")) as peer:
-            assert len(list(peer.do_action(beat, action_options(token)))) == 1
-        for shown in (None, Credentials().issue("127.0.0.1")):
-            with (
-                connect(port.endpoint(token), shown) as stranger,
-                pytest.raises((flight.FlightError, pa.ArrowException)),
-            ):
-                list(stranger.do_action(beat, action_options(token)))
-    finally:
-        port.close()

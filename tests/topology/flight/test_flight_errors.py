@@ -14,8 +14,9 @@ from topology import (
     TaskError,
     UnknownInputError,
 )
-from topology.flight.errors import TRAILER_BYTES, from_flight, raised_by, to_flight
+from topology.flight.errors import from_flight, raised_by, to_flight
 from topology.graph.errors import ConnectionLostError
+from topology.graph.errors_as_text import MOST_BYTES
 
 KINDS = [
     AuthenticationError, InputError, OutOfOrderError, SchemaError, SourceEndedError, StoppedError, UnknownInputError
@@ -33,7 +34,7 @@ def test_type_and_message_survive(kind: type[InterlaceError]) -> None:
 def test_a_task_error_keeps_its_task_and_both_ends_of_a_long_traceback() -> None:
     error = TaskError("split", 3, "Traceback\n" + "  frame é\n" * 10_000 + "ValueError: the reason")
     carried = to_flight(error)
-    assert len(carried.extra_info) <= TRAILER_BYTES
+    assert len(carried.extra_info) <= MOST_BYTES
     arrived = from_flight(carried, "the topology")
     assert isinstance(arrived, TaskError)
     assert (arrived.component, arrived.task) == ("split", 3)

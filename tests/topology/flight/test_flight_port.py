@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from topology import Authority, Certificate, FlightPort, Grant, Right, TopologyError, connect
-from topology.flight.auth import action_options
-from topology.flight.certificates import Credentials
+from topology import Authority, Certificate, Grant, Right, TopologyError, connect
+from topology.flight.call_options import action_options
+from topology.flight.client_port import ClientPort
 from topology.flight.operations import action
 from topology.handle.endpoint import Endpoint, Secret
+from topology.security.certificates import Credentials
 
-Listen = Callable[..., tuple[FlightPort, Secret]]
+Listen = Callable[..., tuple[ClientPort, Secret]]
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +25,11 @@ def listen() -> Iterator[Listen]:
     """Make a port that answers the action `greet`, and a token for it."""
     ports = []
 
-    def make(host: str = "127.0.0.1", certificate: Certificate | None = None) -> tuple[FlightPort, Secret]:
+    def make(host: str = "127.0.0.1", certificate: Certificate | None = None) -> tuple[ClientPort, Secret]:
         authority = Authority()
         token = authority.issue(Grant(Right.WRITE, "x"))
-        port = FlightPort(authority, host, certificate)
-        port.actions["greet"] = lambda caller, path, body: b"hello"
+        port = ClientPort(authority, host, certificate)
+        port.actions["greet"] = lambda call, path, body: b"hello"
         ports.append(port)
         return port, token
 

@@ -39,7 +39,7 @@ from topology import (
     UnknownInputError,
 )
 from topology.flight import client as flight_client
-from topology.flight.auth import call_options
+from topology.flight.call_options import call_options
 from topology.flight.operations import action, descriptor, ticket
 from topology.graph.components import Bolt, Origin, PassOn, Task, TaskContext
 from topology.graph.errors import ConnectionLostError, InterlaceError

@@ -25,7 +25,7 @@ from topology import (
     Tls,
     TopologyBuilder,
 )
-from topology.flight.auth import action_options, call_options
+from topology.flight.call_options import action_options, call_options
 from topology.handle.endpoint import Secret
 
 SCHEMA = pa.schema([("t", pa.int64())])

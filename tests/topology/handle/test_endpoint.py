@@ -7,8 +7,8 @@ from dataclasses import asdict
 import pytest
 
 from topology import Endpoint, InputError, InterlaceError
-from topology.flight.certificates import Credentials
 from topology.handle.endpoint import location_of
+from topology.security.certificates import Credentials
 
 TOKEN = "canary-token-4711"
 

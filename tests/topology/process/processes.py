@@ -1,4 +1,4 @@
-"""Groups of tasks, each with a port as a worker has one, joined by edges over Flight."""
+"""Groups of tasks, each with a port as a worker has one, joined by edges."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from topology import Topology
-from topology.flight.edge import FlightEdge
-from topology.flight.edge_receiver import EdgeReceiver
-from topology.flight.port import FlightPort
+from topology.edges.edge import SocketEdge
+from topology.edges.edge_receiver import EdgeReceiver
+from topology.edges.sockets import Peer
 from topology.graph.graph import TaskName
-from topology.handle.endpoint import Endpoint
-from topology.handle.rights import Authority, Grant, Right
 from topology.process.task_group import GroupSettings, TaskGroup
+from topology.security.tokens import Authority, Grant, Right
 
 
 class Process:
@@ -21,21 +20,22 @@ class Process:
     def __init__(self, topology: Topology, names: list[TaskName], authority: Authority, edge_bytes: int) -> None:
         self.failures: list[Exception] = []
         self.group = TaskGroup(topology, names, GroupSettings(edge_bytes, threads=2), self.failures.append)
-        self.port = FlightPort(authority)
-        EdgeReceiver(self.port, {name: (task.origins, task.inbox) for name, task in self.group.tasks.items()})
+        self.receiver = EdgeReceiver(
+            authority, {name: (task.origins, task.inbox) for name, task in self.group.tasks.items()}
+        )
 
 
 @contextmanager
 def processes(
     topology: Topology, *parts: list[TaskName], edge_bytes: int = 1 << 20
-) -> Iterator[tuple[list[Process], dict[tuple[TaskName, TaskName], FlightEdge]]]:
+) -> Iterator[tuple[list[Process], dict[tuple[TaskName, TaskName], SocketEdge]]]:
     authority = Authority()
     token = authority.issue(Grant(Right.CHANNEL))
     made = [Process(topology, names, authority, edge_bytes) for names in parts]
     where = {name: process for process in made for name in process.group.tasks}
     edges = {
-        (producer, consumer): FlightEdge(
-            Endpoint(where[consumer].port.location, token), producer, consumer,
+        (producer, consumer): SocketEdge(
+            Peer(where[consumer].receiver.location, token), producer, consumer,
             topology.input_index(producer, consumer), 0, edge_bytes, where[producer].failures.append,
         )
         for producer in where
@@ -51,4 +51,4 @@ def processes(
         for process in made:
             process.group.close_queues()
             process.group.join()
-            process.port.close()
+            process.receiver.close()

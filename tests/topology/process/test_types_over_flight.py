@@ -11,7 +11,7 @@ from tests.operators.every_type import Celsius, every_type
 from tests.topology.process.processes import processes
 from topology import FlightClient, TopologyBuilder
 from topology.flight.server import TopologyServer
-from topology.handle.rights import Authority
+from topology.security.tokens import Authority
 
 
 @pytest.fixture(autouse=True)

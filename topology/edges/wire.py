@@ -1,23 +1,25 @@
 """The wire format of an edge: frames of consecutive messages.
 
-An edge is one long-lived Flight stream, which keeps its frames in order. A frame holds all messages of a step that
-travel on the edge: first their headers, then the rows of the batches among them. A header is a fixed structure plus
-two names. Rows are Arrow IPC messages without their schema: the schema of a stream's rows travels once, in the frame of
-the first batch that has it, and gets a number. Only rows with dictionaries travel as whole IPC streams, because a
-dictionary may change with every batch. There is no pickle.
+A frame holds all messages of a step that travel on the edge: first their headers, then the rows of the batches among
+them. A header is a fixed structure plus two names. Rows are Arrow IPC messages without their schema: the schema of a
+stream's rows travels once, in the frame of the first batch that has it, and gets a number. Rows with dictionaries
+travel as whole IPC streams, because a dictionary may change with every batch; large batches of numbers as the memory of
+their columns (`columns.py`). There is no pickle.
 
-A frame is the application metadata of a Flight message. Kernels want their columns at multiples of 8: Numba compiles
-another kernel for arrays that are not aligned. So the encoder pads the headers for the place where gRPC puts a large
-message, and the decoder copies the rows of a frame that lies elsewhere.
+Kernels want their columns at multiples of 8: Numba compiles another kernel for arrays that are not aligned. So rows
+begin at a multiple of 64, and a frame is received into memory that Arrow allocates, which is aligned likewise.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 
+from topology.edges.columns import LEAST_BYTES, is_plain, memory_of, rows_in
+from topology.graph.arrow_rows import embedded, extracted, has_dictionary
 from topology.graph.errors import StaleStreamError
 from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Time, Watermark
 
@@ -26,11 +28,13 @@ _FIXED = struct.Struct("<BBHIIIQqd")  # kind, kind of times, labels, bytes of st
 #                                       number, born
 _INTEGERS = struct.Struct("<qq")
 _FLOATS = struct.Struct("<dd")
-_SCHEMA, _BATCH, _WHOLE_STREAM, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(8)
+_SCHEMA, _BATCH, _WHOLE_STREAM, _COLUMNS, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(9)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
 _ALIGNMENT = 8
-_PLACE = 16
-"""gRPC puts a message that it assembles from several pieces at a multiple of this."""
+_ROWS_ALIGNMENT = 64
+
+Part: TypeAlias = "bytes | pa.Buffer"
+"""A piece of a frame; large ones are the memory of an Arrow buffer."""
 
 
 class FrameEncoder:
@@ -41,10 +45,10 @@ class FrameEncoder:
         self._schemas: list[_KnownSchema] = []
         self._of_stream: dict[str, _KnownSchema] = {}
 
-    def encode(self, messages: Sequence[Message]) -> bytes:
-        """Return the frame of the next messages."""
+    def encode(self, messages: Sequence[Message]) -> list[Part]:
+        """Return the frame of the next messages, in pieces: joining them would copy the rows."""
         headers: list[bytes] = []
-        bodies: list[bytes | pa.Buffer] = []
+        bodies: list[Part] = []
         for message in messages:
             if isinstance(message, Batch):
                 self._add_batch(message, headers, bodies)
@@ -52,29 +56,24 @@ class FrameEncoder:
                 headers.append(_control_header(message))
         count = len(headers)
         packed = b"".join(headers)
-        rows_at = _FRAME.size + len(packed)
-        if bodies:
-            rows_at += _padding(rows_at, sum(map(len, bodies)))
-        frame = _FRAME.pack(self._sequence, count, rows_at)
+        gap = -(_FRAME.size + len(packed)) % _ROWS_ALIGNMENT if bodies else 0
+        frame = _FRAME.pack(self._sequence, count, _FRAME.size + len(packed) + gap)
         self._sequence += len(messages)
-        return b"".join((frame, packed, bytes(rows_at - len(packed) - _FRAME.size), *bodies))
+        return [b"".join((frame, packed, bytes(gap))), *bodies]
 
-    def _add_batch(self, batch: Batch, headers: list[bytes], bodies: list[bytes | pa.Buffer]) -> None:
+    def _add_batch(self, batch: Batch, headers: list[bytes], bodies: list[Part]) -> None:
         rows = batch.rows
         known = self._of_stream.get(batch.stream)
         if known is None or not rows.schema.equals(known.schema, check_metadata=True):
             known = self._number(batch.stream, rows.schema, headers, bodies)
-        if known.has_dictionary:
-            kind, body = _WHOLE_STREAM, _padded(embedded(rows))
-        else:
-            kind, body = _BATCH, rows.serialize()
-        bodies.append(body)
+        kind, body = known.packed(rows)
+        if kind == _COLUMNS:
+            bodies.append(bytes(-sum(map(len, bodies)) % _ROWS_ALIGNMENT))
+        bodies += body
         headers.append(_header(kind, batch.first, batch.born, batch.times, batch.stream, batch.source, batch.labels,
-                               known.number, len(body)))  # fmt: skip
+                               known.number, sum(map(len, body))))  # fmt: skip
 
-    def _number(
-        self, stream: str, schema: pa.Schema, headers: list[bytes], bodies: list[bytes | pa.Buffer]
-    ) -> _KnownSchema:
+    def _number(self, stream: str, schema: pa.Schema, headers: list[bytes], bodies: list[Part]) -> _KnownSchema:
         for known in self._schemas:
             if schema.equals(known.schema, check_metadata=True):
                 break
@@ -94,7 +93,15 @@ class _KnownSchema:
     def __init__(self, number: int, schema: pa.Schema) -> None:
         self.number = number
         self.schema = schema
-        self.has_dictionary = any(has_dictionary(kind) for kind in schema.types)
+        self._has_dictionary = any(has_dictionary(kind) for kind in schema.types)
+        self._is_plain = is_plain(schema)
+
+    def packed(self, rows: pa.RecordBatch) -> tuple[int, list[Part]]:
+        """The rows of a batch, and in which form."""
+        if self._has_dictionary:
+            return _WHOLE_STREAM, [_padded(embedded(rows))]
+        memory = memory_of(rows) if self._is_plain and rows.nbytes >= LEAST_BYTES else None
+        return (_BATCH, [rows.serialize()]) if memory is None else (_COLUMNS, memory)
 
 
 class FrameDecoder:
@@ -107,8 +114,6 @@ class FrameDecoder:
         """Return the number of the first message, and the messages."""
         first, count, rows_at = _FRAME.unpack_from(frame)
         bodies = frame.slice(rows_at)
-        if bodies.size and bodies.address % _ALIGNMENT:
-            bodies = pa.py_buffer(bodies.to_pybytes())
         headers = frame.slice(0, rows_at).to_pybytes()
         messages: list[Message] = []
         at, start = _FRAME.size, 0
@@ -125,10 +130,14 @@ class FrameDecoder:
             at += stream_bytes
             source = headers[at : at + source_bytes].decode()
             at += source_bytes
-            if kind in (_BATCH, _WHOLE_STREAM):
+            if kind in (_BATCH, _WHOLE_STREAM, _COLUMNS):
+                start += -start % _ROWS_ALIGNMENT if kind == _COLUMNS else 0
                 body = bodies.slice(start, size)
                 start += size
-                rows = pa.ipc.read_record_batch(body, self._schemas[schema]) if kind == _BATCH else extracted(body)
+                if kind == _WHOLE_STREAM:
+                    rows = extracted(body)
+                else:
+                    rows = (pa.ipc.read_record_batch if kind == _BATCH else rows_in)(body, self._schemas[schema])
                 numbers = struct.unpack_from(f"<{labels}q", headers, at)
                 at += 8 * labels
                 messages.append(Batch(stream, rows, number, source, times, born, numbers))
@@ -138,43 +147,6 @@ class FrameDecoder:
             else:
                 messages.append(_control(kind, number, born, times, stream, source))
         return first, messages
-
-
-def embedded(rows: pa.RecordBatch) -> pa.Buffer:
-    """Return rows as a complete IPC stream, schema and dictionaries included."""
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, rows.schema) as stream:
-        stream.write_batch(rows)
-    return out.getvalue()
-
-
-def extracted(content: pa.Buffer) -> pa.RecordBatch:
-    """Return the rows of an IPC stream that `embedded` made."""
-    with pa.ipc.open_stream(content) as stream:
-        return stream.read_next_batch()
-
-
-def is_flat(schema: pa.Schema) -> bool:
-    """Whether every column is a plain array, so that batches are joined quickly and in any case."""
-    return all(
-        kind.num_fields == 0 and not pa.types.is_dictionary(kind) and not isinstance(kind, pa.BaseExtensionType)
-        for kind in schema.types
-    )
-
-
-def has_dictionary(kind: pa.DataType) -> bool:
-    """Whether a type, or one inside it, is dictionary-encoded."""
-    if pa.types.is_dictionary(kind):
-        return True
-    if isinstance(kind, pa.BaseExtensionType):
-        return has_dictionary(kind.storage_type)
-    return any(has_dictionary(kind.field(index).type) for index in range(kind.num_fields))
-
-
-def _padding(rows_at: int, rows_bytes: int) -> int:
-    """The bytes between headers and rows: gRPC puts a tag and the frame's length (in groups of 7 bits) before it."""
-    prefix = 1 + -(-(rows_at + rows_bytes).bit_length() // 7)
-    return -(prefix + rows_at) % _PLACE
 
 
 def _padded(body: pa.Buffer) -> bytes:

@@ -15,6 +15,7 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
+from topology.graph.errors import AuthenticationError
 from topology.handle.endpoint import Secret
 
 
@@ -58,6 +59,19 @@ class Authority:
 
     def __repr__(self) -> str:
         return f"Authority({len(self._grants)} tokens)"
+
+
+class Caller:
+    """The rights of one call's caller."""
+
+    def __init__(self, rights: frozenset[Grant]) -> None:
+        self._rights = rights
+
+    def require(self, right: Right, name: str = "") -> None:
+        """Raise `AuthenticationError` unless the caller's token grants this right."""
+        if Grant(right, name) not in self._rights:
+            target = f" '{name}'" if name else ""
+            raise AuthenticationError(f"the token does not grant the right to {right.value}{target}")
 
 
 def _digest(token: str) -> bytes:

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from topology import TopologyError
-from topology.flight.certificates import Credentials
+from topology.security.certificates import Credentials
 
 HOSTS = ["10.0.0.5", "192.0.2.7", "fd00::2", "worker-3.cluster.local", "localhost", "127.0.0.1"]
 

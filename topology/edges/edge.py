@@ -1,34 +1,28 @@
-"""The producer's end of an edge to a task in another process: messages go to the consumer's inbox over Flight.
+"""The producer's end of an edge to a task in another process: messages go to the consumer's inbox over a socket.
 
 Messages wait in a queue until their step is complete or their task pauses. Then all are packed into one frame. A small
 frame is written at once. A large one is left to a thread of the edge, so that tasks do not wait for the network.
 
-The consumer acknowledges on the same stream what its task has taken from the inbox. There is room while the messages
-that it has not taken are few in bytes and in steps. So a slow consumer makes its producers wait; their backlogs grow,
-and with them their steps.
+The consumer acknowledges what its task has taken from the inbox. There is room while the messages that it has not
+taken are few in bytes and in steps. So a slow consumer makes its producers wait; their backlogs grow, and with them
+their steps.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.flight as flight
-
-from topology.flight.auth import call_options
-from topology.flight.connection import connect
-from topology.flight.edge_receiver import ACKNOWLEDGEMENT, OPERATION
-from topology.flight.errors import raised_by
-from topology.flight.operations import descriptor
-from topology.flight.tls import Certificate
-from topology.flight.wire import FrameEncoder
+from topology.edges.hello import Answer, Edge, receive_answer, send_hello
+from topology.edges.sockets import SILENCE_SECONDS, Peer, dial, lost_to, send, shut
+from topology.edges.wire import FrameEncoder
 from topology.graph.errors import ConnectionLostError, InterlaceError, StoppedError
+from topology.graph.errors_as_text import error_from_text
 from topology.graph.graph import TaskName
 from topology.graph.messages import Batch, End, Idle, Message, Punctuation, Watermark, message_bytes
-from topology.handle.endpoint import Endpoint
+from topology.security.tls import Certificate
 
 STEPS_UNDER_WAY = 3
 """Steps that a consumer may have before it has taken the first of them."""
@@ -43,20 +37,20 @@ REASON_SECONDS = 5.0
 """How long a failed write waits for the reason, which comes on the reading side of the stream."""
 
 
-class FlightEdge:
-    """An `OutgoingEdge` over one Flight stream.
+class SocketEdge:
+    """An `OutgoingEdge` to another process.
 
-    endpoint:    the port of the consumer's process, with a token that grants the right to deliver messages.
+    peer:        the consumer's process, with a token that grants the right to deliver messages.
     index:       the number of this edge among the consumer's inputs.
     incarnation: counts the lives of the producer; a newer one shuts out messages of an older one.
     capacity:    the bytes that the consumer may have before it has taken them; one message may exceed it.
-    on_failure:  called once, from a thread of the edge, with the reason why the stream broke.
+    on_failure:  called once, from a thread of the edge, with the reason why the edge broke.
     certificate: what proves to the consumer's process who this one is; None without encryption.
     """
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        peer: Peer,
         producer: TaskName,
         consumer: TaskName,
         index: int,
@@ -66,10 +60,10 @@ class FlightEdge:
         certificate: Certificate | None = None,
     ) -> None:
         self.on_room: Callable[[], None] | None = None
-        self._endpoint = endpoint
+        self._peer = peer
         self._certificate = certificate
-        self._peer = f"component '{consumer[0]}', task {consumer[1]}"
-        self._path = (OPERATION, consumer[0], str(consumer[1]), str(index), str(incarnation), str(capacity))
+        self._consumer = f"component '{consumer[0]}', task {consumer[1]}"
+        self._edge = Edge(consumer[0], consumer[1], index, incarnation, capacity)
         self._capacity = capacity
         self._on_failure = on_failure
         self._queue: deque[Message] = deque()
@@ -84,8 +78,8 @@ class FlightEdge:
         self._error: Exception | None = None
         self._write_error: Exception | None = None
         self._encoder = FrameEncoder()
-        self._writer: Any = None
-        self._stream: Any = None
+        self._answers: socket.socket | None = None
+        self._frames: socket.socket | None = None
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._freed = threading.Condition(self._lock)
@@ -124,7 +118,7 @@ class FlightEdge:
             self._due = True
             if self._writing:
                 return
-            if self._writer is None or self._queued_bytes > SMALL_FRAME_BYTES:
+            if self._frames is None or self._queued_bytes > SMALL_FRAME_BYTES:
                 self._work.notify()
                 return
             messages = self._taken_from_queue()
@@ -135,9 +129,7 @@ class FlightEdge:
         with self._lock:
             if self._error is None:
                 self._stop(StoppedError("the topology has been stopped"))
-            stream = self._stream
-        if stream is not None:
-            stream.cancel()
+        self._shut()
 
     def join(self, seconds: float) -> bool:
         """Wait until everything has been delivered after `End`, or the edge has stopped; return whether it has."""
@@ -155,31 +147,49 @@ class FlightEdge:
         self._steps += steps
 
     def _run(self) -> None:
-        """The thread of the edge: connect, write what is due until `End`, see the stream to its end."""
-        client = writer = None
+        """The thread of the edge: connect, write what is due until `End`, see the edge to its end."""
         try:
-            with raised_by(self._peer):
-                client = connect(self._endpoint, self._certificate)
-                writer, stream = client.do_exchange(descriptor(*self._path), call_options(self._endpoint.token))
-                with self._lock:
-                    self._writer, self._stream = writer, stream
-                    if self._error is not None:
-                        stream.cancel()
+            with lost_to(self._consumer):
+                self._connect()
                 self._reading.start()
                 while messages := self._due_messages():
                     self._write(messages)
                 if self._write_error is not None:
                     raise self._write_error
-                if self._ended:
-                    writer.done_writing()
+                if self._ended and self._frames is not None:
+                    send(self._frames, [])
             self._reading.join()
         except Exception as error:
             if self._reading.is_alive():
                 self._reading.join(REASON_SECONDS)
             self._fail(error)
         finally:
-            for part in (writer, client):
-                _close(part)
+            self._shut()
+            if self._reading.ident is not None:
+                self._reading.join()
+            for each in (self._frames, self._answers):
+                if each is not None:
+                    each.close()
+
+    def _connect(self) -> None:
+        self._answers = dial(self._peer, self._certificate)
+        send_hello(self._answers, self._peer.token, self._edge)
+        answer, session, error = receive_answer(self._answers)
+        if answer is Answer.ERROR:
+            raise error_from_text(error, self._consumer)
+        self._answers.settimeout(SILENCE_SECONDS)
+        frames = dial(self._peer, self._certificate)
+        send_hello(frames, self._peer.token, session=session)
+        frames.settimeout(None)
+        with self._lock:
+            self._frames = frames
+        if self._error is not None:
+            self._shut()
+
+    def _shut(self) -> None:
+        for each in (self._frames, self._answers):
+            if each is not None:
+                shut(each)
 
     def _due_messages(self) -> list[Message]:
         """Wait until messages are due and nobody writes, and take them; none at the end."""
@@ -209,8 +219,9 @@ class FlightEdge:
         return messages
 
     def _write(self, messages: list[Message]) -> None:
+        assert self._frames is not None
         try:
-            self._writer.write_metadata(self._encoder.encode(messages))
+            send(self._frames, self._encoder.encode(messages))
         except Exception as error:
             self._write_error = error  # the thread of the edge finds out the reason
         with self._lock:
@@ -219,19 +230,23 @@ class FlightEdge:
                 self._work.notify()
 
     def _read(self) -> None:
-        """The thread that reads acknowledgements, and learns why a stream ends."""
+        """The thread that reads acknowledgements, and learns why an edge ends."""
+        assert self._answers is not None
         try:
-            with raised_by(self._peer):
+            with lost_to(self._consumer):
                 while True:
-                    try:
-                        content = self._stream.read_chunk().app_metadata
-                    except StopIteration:
+                    answer, number, error = receive_answer(self._answers)
+                    if answer is Answer.TAKEN:
+                        self._acknowledge(number)
+                    elif answer is Answer.ERROR:
+                        raise error_from_text(error, self._consumer)
+                    elif answer is Answer.DONE:
                         break
-                    self._acknowledge(*ACKNOWLEDGEMENT.unpack(content))
             if not self._ended:
-                raise ConnectionLostError(f"{self._peer} ended the edge before all messages had been sent")
-        except InterlaceError as error:
-            self._fail(error)
+                raise ConnectionLostError(f"{self._consumer} ended the edge before all messages had been sent")
+        except InterlaceError as reason:
+            self._fail(reason)
+            self._shut()  # a write that waits for a peer that has fallen silent
 
     def _acknowledge(self, taken: int) -> None:
         """Forget the messages that the consumer has taken, by their number since the start."""
@@ -260,11 +275,3 @@ class FlightEdge:
         self._queue.clear()
         self._work.notify_all()
         self._freed.notify_all()
-
-
-def _close(part: Any) -> None:
-    try:
-        if part is not None:
-            part.close()
-    except (flight.FlightError, pa.ArrowException, OSError):
-        pass  # the reason has been reported, or does not matter any more

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from topology.flight.tls import Certificate
 from topology.graph.errors import TopologyError
+from topology.security.tls import Certificate
 
 VALID_BEFORE = dt.timedelta(days=1)
 VALID_FOR = dt.timedelta(days=3653)

@@ -1,23 +1,33 @@
-"""Edges over a real Flight stream: what goes in comes out, once, in order, and no faster than it is taken."""
+"""Edges over real sockets: what goes in comes out, once, in order, and no faster than it is taken."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from tests.topology.waiting import LONG, SHORT, done_within, repeatedly, wait_for
-from topology import AuthenticationError, Barrier, Batch, End, InputError, Origin, Punctuation, Watermark
-from topology.flight.edge import STEPS_UNDER_WAY, FlightEdge
-from topology.flight.edge_receiver import EdgeReceiver
-from topology.flight.port import FlightPort
-from topology.flight.turnstile import Turnstile
+from topology import (
+    AuthenticationError,
+    Barrier,
+    Batch,
+    Certificate,
+    Credentials,
+    End,
+    InputError,
+    Origin,
+    Punctuation,
+    Watermark,
+)
+from topology.edges.edge import STEPS_UNDER_WAY, SocketEdge
+from topology.edges.edge_receiver import EdgeReceiver
+from topology.edges.sockets import Peer
+from topology.edges.turnstile import Turnstile
 from topology.graph.errors import ConnectionLostError, StaleStreamError, StoppedError
 from topology.graph.messages import Message
-from topology.handle.endpoint import Endpoint
-from topology.handle.rights import Authority, Grant, Right
+from topology.security.tokens import Authority, Grant, Right
 from topology.tasks.inbox import Inbox
 
 ROWS = pa.record_batch({"n": np.arange(10_000)})
@@ -27,14 +37,15 @@ CODED = pa.record_batch({"kind": pa.array(["x", "y"]).dictionary_encode()})
 class Consumers:
     """Two tasks of one component behind one port; each has two inputs."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Certificate | None) -> None:
         self.authority = Authority()
         self.token = self.authority.issue(Grant(Right.CHANNEL))
-        self.port = FlightPort(self.authority)
         self.inboxes = [Inbox(2), Inbox(2)]
         self.failures: list[Exception] = []
         origins = (Origin("p", 0, 0), Origin("p", 1, 1))
-        EdgeReceiver(self.port, {("c", task): (origins, inbox) for task, inbox in enumerate(self.inboxes)})
+        tasks = {("c", task): (origins, inbox) for task, inbox in enumerate(self.inboxes)}
+        self.receiver = EdgeReceiver(self.authority, tasks, certificate=certificate)
+        self.certificate = certificate
 
     @property
     def inbox(self) -> Inbox:
@@ -42,9 +53,11 @@ class Consumers:
 
     def connect(
         self, index: int = 0, incarnation: int = 0, capacity: int = 1 << 20, task: int = 0, token: str | None = None
-    ) -> FlightEdge:
-        endpoint = Endpoint(self.port.location, self.token if token is None else token)
-        return FlightEdge(endpoint, ("p", index), ("c", task), index, incarnation, capacity, self.failures.append)
+    ) -> SocketEdge:
+        root = None if self.certificate is None else self.certificate.root
+        peer = Peer(self.receiver.location, self.token if token is None else token, root)
+        names = (("p", index), ("c", task), index, incarnation, capacity)
+        return SocketEdge(peer, *names, self.failures.append, self.certificate)
 
     def take(self, count: int, task: int = 0) -> list[Message]:
         found = [self.inboxes[task].take(timeout=LONG) for _ in range(count)]
@@ -57,15 +70,30 @@ class Consumers:
         return self.failures[0]
 
 
+Listen = Callable[[], AbstractContextManager[Consumers]]
+
+
 @contextmanager
-def consumers() -> Iterator[Consumers]:
-    made = Consumers()
+def listening(certificate: Certificate | None) -> Iterator[Consumers]:
+    made = Consumers(certificate)
     try:
         yield made
     finally:
         for inbox in made.inboxes:
             inbox.close()
-        made.port.close()
+        made.receiver.close()
+
+
+@pytest.fixture(scope="module")
+def credentials() -> Credentials:
+    return Credentials()
+
+
+@pytest.fixture(params=["plain", "tls"])
+def consumers(request: pytest.FixtureRequest, credentials: Credentials) -> Listen:
+    """The consumers' end of edges, without and with encryption."""
+    certificate = credentials.issue("127.0.0.1") if request.param == "tls" else None
+    return lambda: listening(certificate)
 
 
 def step(number: int) -> list[Message]:
@@ -73,7 +101,7 @@ def step(number: int) -> list[Message]:
     return [Batch("left", ROWS, number), Batch("right", CODED, number), Punctuation(number)]
 
 
-def test_all_messages_arrive_once_and_in_order_and_the_stream_ends_after_the_last() -> None:
+def test_all_messages_arrive_once_and_in_order_and_the_stream_ends_after_the_last(consumers: Listen) -> None:
     with consumers() as end:
         edge = end.connect()
         sent: list[Message] = [
@@ -91,7 +119,7 @@ def test_all_messages_arrive_once_and_in_order_and_the_stream_ends_after_the_las
         assert not end.failures
 
 
-def test_edges_to_several_tasks_of_a_process_share_a_port() -> None:
+def test_edges_to_several_tasks_of_a_process_share_a_port(consumers: Listen) -> None:
     with consumers() as end:
         edges = {(task, index): end.connect(index, task=task) for task in range(2) for index in range(2)}
         for (task, index), edge in edges.items():
@@ -118,9 +146,9 @@ def frames_counted(end: Consumers, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.mark.parametrize("small", [True, False])
-def test_a_step_travels_as_one_message(monkeypatch: pytest.MonkeyPatch, small: bool) -> None:
+def test_a_step_travels_as_one_message(consumers: Listen, monkeypatch: pytest.MonkeyPatch, small: bool) -> None:
     if not small:
-        monkeypatch.setattr("topology.flight.edge.SMALL_FRAME_BYTES", 0)
+        monkeypatch.setattr("topology.edges.edge.SMALL_FRAME_BYTES", 0)
     with consumers() as end, frames_counted(end, monkeypatch) as arrivals:
         edge = end.connect()
         for number in range(5):
@@ -132,7 +160,7 @@ def test_a_step_travels_as_one_message(monkeypatch: pytest.MonkeyPatch, small: b
 
 
 def test_batches_leave_without_a_punctuation_when_the_task_pauses_or_there_is_no_room(
-    monkeypatch: pytest.MonkeyPatch,
+    consumers: Listen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with consumers() as end, frames_counted(end, monkeypatch) as arrivals:
         edge = end.connect(capacity=200_000)
@@ -150,7 +178,7 @@ def test_batches_leave_without_a_punctuation_when_the_task_pauses_or_there_is_no
         edge.close()
 
 
-def test_a_consumer_that_takes_nothing_stops_its_producer_after_a_few_steps() -> None:
+def test_a_consumer_that_takes_nothing_stops_its_producer_after_a_few_steps(consumers: Listen) -> None:
     with consumers() as end:
         edge = end.connect()
         for number in range(STEPS_UNDER_WAY):
@@ -165,7 +193,7 @@ def test_a_consumer_that_takes_nothing_stops_its_producer_after_a_few_steps() ->
         edge.close()
 
 
-def test_a_consumer_that_takes_nothing_stops_its_producer_after_some_bytes() -> None:
+def test_a_consumer_that_takes_nothing_stops_its_producer_after_some_bytes(consumers: Listen) -> None:
     with consumers() as end:
         edge = end.connect(capacity=400_000)
         sent = 0
@@ -189,7 +217,7 @@ def test_a_consumer_that_takes_nothing_stops_its_producer_after_some_bytes() -> 
 
 
 @pytest.mark.parametrize("capacity", [1, 1000, 100_000])
-def test_messages_larger_than_the_capacity_pass_one_by_one(capacity: int) -> None:
+def test_messages_larger_than_the_capacity_pass_one_by_one(consumers: Listen, capacity: int) -> None:
     with consumers() as end:
         edge = end.connect(capacity=capacity)
 
@@ -207,7 +235,7 @@ def test_messages_larger_than_the_capacity_pass_one_by_one(capacity: int) -> Non
         edge.close()
 
 
-def test_control_messages_never_wait() -> None:
+def test_control_messages_never_wait(consumers: Listen) -> None:
     with consumers() as end:
         edge = end.connect(capacity=1)
         sent: list[Message] = [Watermark(number) for number in range(100)]
@@ -218,7 +246,7 @@ def test_control_messages_never_wait() -> None:
         edge.close()
 
 
-def test_closing_wakes_a_producer_that_waits() -> None:
+def test_closing_wakes_a_producer_that_waits(consumers: Listen) -> None:
     with consumers() as end:
         edge = end.connect(capacity=1)
         edge.put(Batch("default", ROWS))
@@ -231,7 +259,7 @@ def test_closing_wakes_a_producer_that_waits() -> None:
         assert not end.failures, "closing is no failure"
 
 
-def test_a_consumer_that_is_stopped_is_reported_to_the_producer() -> None:
+def test_a_consumer_that_is_stopped_is_reported_to_the_producer(consumers: Listen) -> None:
     with consumers() as end:
         edge = end.connect(capacity=1)
         edge.put(Batch("default", ROWS))
@@ -244,7 +272,7 @@ def test_a_consumer_that_is_stopped_is_reported_to_the_producer() -> None:
         assert edge.join(LONG)
 
 
-def test_a_consumer_that_is_gone_is_named() -> None:
+def test_a_consumer_that_is_gone_is_named(consumers: Listen) -> None:
     with consumers() as end:
         pass
     edge = end.connect()
@@ -256,7 +284,7 @@ def test_a_consumer_that_is_gone_is_named() -> None:
     assert len(end.failures) == 1
 
 
-def test_a_replaced_producer_is_refused_and_its_successor_goes_on() -> None:
+def test_a_replaced_producer_is_refused_and_its_successor_goes_on(consumers: Listen) -> None:
     with consumers() as end:
         old = end.connect(incarnation=0)
         for number in range(2):
@@ -277,7 +305,7 @@ def test_a_replaced_producer_is_refused_and_its_successor_goes_on() -> None:
 
 
 @pytest.mark.parametrize("rights", [None, (Grant(Right.WRITE, "in"), Grant(Right.CONTROL, "in"))])
-def test_edges_need_their_own_token(rights: tuple[Grant, ...] | None) -> None:
+def test_edges_need_their_own_token(consumers: Listen, rights: tuple[Grant, ...] | None) -> None:
     with consumers() as end:
         edge = end.connect(token="guess" if rights is None else end.authority.issue(*rights))
         edge_ended = edge.join(LONG)
@@ -287,7 +315,7 @@ def test_edges_need_their_own_token(rights: tuple[Grant, ...] | None) -> None:
 
 
 @pytest.mark.parametrize(("index", "task"), [(2, 0), (0, 2)])
-def test_an_edge_that_does_not_exist_is_refused(index: int, task: int) -> None:
+def test_an_edge_that_does_not_exist_is_refused(consumers: Listen, index: int, task: int) -> None:
     with consumers() as end:
         end.connect(index=index, task=task)
         failure = end.failure()
@@ -295,7 +323,7 @@ def test_an_edge_that_does_not_exist_is_refused(index: int, task: int) -> None:
         assert "no such edge" in str(failure)
 
 
-def test_large_frames_need_no_copy() -> None:
+def test_large_frames_need_no_copy(consumers: Listen) -> None:
     large = pa.record_batch({"a": np.arange(50_000), "b": np.arange(50_000) / 3})
     with consumers() as end:
         edge = end.connect(capacity=1 << 24)

@@ -10,9 +10,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from topology.flight.certificates import Credentials, IssuesCertificates, SigningKey, general_name, now, pem_of
-from topology.flight.tls import Certificate, Tls
 from topology.graph.errors import TopologyError
+from topology.security.certificates import Credentials, IssuesCertificates, SigningKey, general_name, now, pem_of
+from topology.security.tls import Certificate, Tls
 
 
 def credentials(tls: Tls | bool | None = None) -> IssuesCertificates:

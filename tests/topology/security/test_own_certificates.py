@@ -17,11 +17,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from topology import Authority, Certificate, Credentials, FlightPort, Grant, Right, Tls, TopologyError, connect
-from topology.flight.auth import action_options
-from topology.flight.certificates import IssuesCertificates, SigningKey
-from topology.flight.operations import HEARTBEAT, action
-from topology.flight.own_certificates import credentials
+from topology import Authority, Certificate, Credentials, Grant, Right, Tls, TopologyError, connect
+from topology.flight.call_options import action_options
+from topology.flight.client_port import ClientPort
+from topology.flight.operations import action
+from topology.security.certificates import IssuesCertificates, SigningKey
+from topology.security.own_certificates import credentials
 
 NOW = dt.datetime.now(dt.UTC)
 LOOPBACK: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.DNSName("*.cluster.local")]
@@ -75,11 +76,12 @@ def handshake(made: IssuesCertificates, host: str = "localhost") -> Certificate:
     authority = Authority()
     token = authority.issue(Grant(Right.READ, "x"))
     certificate = made.issue(host)
-    port = FlightPort(authority, host, certificate)
+    port = ClientPort(authority, host, certificate)
+    port.actions["greet"] = lambda call, path, body: b"hello"
     endpoint = port.endpoint(token)
     client = connect(endpoint)
     try:
-        assert list(client.do_action(action(HEARTBEAT), action_options(endpoint.token)))
+        assert list(client.do_action(action("greet"), action_options(endpoint.token)))
     finally:
         client.close()
         port.close()

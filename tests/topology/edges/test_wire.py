@@ -1,5 +1,7 @@
 """Frames: what an encoder packs, a decoder unpacks, with columns where kernels want them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topology import Barrier, Batch, End, Idle, Punctuation, StaleStreamError, Watermark
-from topology.flight.wire import FrameDecoder, FrameEncoder
+from topology.edges.wire import FrameDecoder, FrameEncoder, Part
 from topology.graph.messages import Message
 
 LEFT = pa.record_batch({"id": pa.array([1, 2, None]), "name": ["a", "ü", None]})
@@ -33,11 +35,16 @@ MESSAGES: list[Message] = [
 ]
 
 
-def as_received(frame: bytes, shift: int = 0) -> pa.Buffer:
-    """The frame at an address that is `shift` bytes after a multiple of 64."""
-    place = pa.BufferOutputStream()
-    place.write(bytes(shift) + frame)
-    return place.getvalue().slice(shift)
+def as_received(parts: Sequence[Part]) -> pa.Buffer:
+    """The frame in memory that Arrow allocated."""
+    content = b"".join(bytes(part) for part in parts)
+    received = pa.allocate_buffer(len(content))
+    memoryview(received).cast("B")[:] = content
+    return received
+
+
+def size(parts: Sequence[Part]) -> int:
+    return sum(map(len, parts))
 
 
 def assert_same(arrived: list[Message], sent: list[Message]) -> None:
@@ -57,10 +64,9 @@ def assert_same(arrived: list[Message], sent: list[Message]) -> None:
             assert received == expected
 
 
-@pytest.mark.parametrize("shift", [0, 3, 8])
-def test_every_kind_of_message_arrives_as_it_was_sent(shift: int) -> None:
+def test_every_kind_of_message_arrives_as_it_was_sent() -> None:
     frame = FrameEncoder().encode(MESSAGES)
-    first, messages = FrameDecoder().decode(as_received(frame, shift))
+    first, messages = FrameDecoder().decode(as_received(frame))
     assert first == 0
     assert_same(messages, MESSAGES)
 
@@ -70,7 +76,7 @@ def test_frames_number_their_messages_and_send_a_schema_once() -> None:
     step: list[Message] = [Batch("left", LEFT), Batch("right", NESTED), Punctuation(1)]
     frames = [encoder.encode(step) for _ in range(3)]
     assert [decoder.decode(as_received(frame))[0] for frame in frames] == [0, 3, 6]
-    assert len(frames[1]) == len(frames[2]) < len(frames[0])
+    assert size(frames[1]) == size(frames[2]) < size(frames[0])
 
 
 def test_a_schema_that_changes_back_and_metadata_arrive() -> None:
@@ -104,21 +110,20 @@ def test_any_mixture_of_streams_and_controls_keeps_its_order(frames: list[list[M
         assert decoder.decode(as_received(encoder.encode(messages)))[1] == messages
 
 
-@pytest.mark.parametrize("shift", range(9))
 @pytest.mark.parametrize("rows", [1, 7, 1000])
-def test_columns_of_a_frame_lie_where_kernels_want_them(rows: int, shift: int) -> None:
+def test_columns_of_a_frame_lie_where_kernels_want_them(rows: int) -> None:
     batch = pa.record_batch({"c": [str(row) for row in range(rows)], "a": np.arange(rows), "b": np.arange(rows) / 3})
     coded = pa.record_batch({"d": pa.array(["x"] * rows).dictionary_encode(), "a": np.arange(rows)})
     sent: list[Message] = [Batch("x", coded), Batch("y", batch), Batch("x", coded), Batch("y", batch)]
     encoder, decoder = FrameEncoder(), FrameDecoder()
     for _ in range(2):
-        for message in decoder.decode(as_received(encoder.encode(sent), shift))[1]:
+        for message in decoder.decode(as_received(encoder.encode(sent)))[1]:
             assert isinstance(message, Batch)
             assert message.rows.column("a").to_numpy().flags.aligned
 
 
 def test_a_message_of_an_unknown_kind_is_refused() -> None:
-    frame = bytearray(FrameEncoder().encode([Barrier(1)]))
+    frame = bytearray(b"".join(bytes(part) for part in FrameEncoder().encode([Barrier(1)])))
     frame[16] = 99
     with pytest.raises(StaleStreamError, match="unknown kind 99"):
-        FrameDecoder().decode(as_received(bytes(frame)))
+        FrameDecoder().decode(as_received([bytes(frame)]))
