@@ -24,6 +24,7 @@ BENCHMARKS = {
     "scale-band": "benchmarks.scale_band",
     "scale-gate": "benchmarks.scale_gate",
     "split-order": "benchmarks.split_order",
+    "log": "benchmarks.log",
     "kinds": "benchmarks.kinds",
     "mutable-plans": "benchmarks.mutable_plans",
     "two-bands": "benchmarks.two_bands",

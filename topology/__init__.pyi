@@ -1,4 +1,14 @@
 from .checks.quotas import Quotas as Quotas
+from .durable.budget import DiskBudget as DiskBudget
+from .durable.group_commit import GroupCommit as GroupCommit
+from .durable.group_commit import Ticket as Ticket
+from .durable.log import Log as Log
+from .durable.open_store import open_store as open_store
+from .durable.record import Position as Position
+from .durable.record import Record as Record
+from .durable.store import Store as Store
+from .durable.take_over import TakeOver as TakeOver
+from .durable.take_over import take_over as take_over
 from .edges.edge import SocketEdge as SocketEdge
 from .edges.edge_receiver import EdgeReceiver as EdgeReceiver
 from .edges.sockets import Peer as Peer

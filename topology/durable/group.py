@@ -91,18 +91,15 @@ class GroupBuilder:
         return Group(number, first_record, len(self._records), pieces, HEADER.size + len(table) + self._size)
 
     def _add_rows(self, rows: pa.RecordBatch) -> tuple[int, int, int]:
-        if self._encoder.has_dictionary(rows.schema):
-            at = self._size
-            self._put(self._encoder.whole_stream(rows))
-            return WHOLE_STREAM, at, self._size - at
-        number = self._schema_number(rows.schema)
+        pieces, is_stream = self._encoder.encoded(rows)
+        number = WHOLE_STREAM if is_stream else self._schema_number(rows.schema)
         at = self._size
-        self._put(self._encoder.message(rows))
+        self._put(pieces)
         return number, at, self._size - at
 
     def _schema_number(self, schema: pa.Schema) -> int:
         for number, (known, _) in enumerate(self._schemas):
-            if schema is known or schema.equals(known, check_metadata=True):
+            if schema.equals(known, check_metadata=True):
                 return number
         self._schemas.append((schema, self._size))
         message = schema.serialize()
@@ -127,44 +124,40 @@ class RowsEncoder:
     def __init__(self) -> None:
         self._writers: list[_Writer] = []
 
-    def has_dictionary(self, schema: pa.Schema) -> bool:
-        """Whether rows of a schema have to be whole streams."""
-        return self._writer(schema).has_dictionary
+    def encoded(self, rows: pa.RecordBatch) -> tuple[list[Piece], bool]:
+        """Return the pieces, and whether they are a whole stream instead of one message."""
+        writer = self._writer(rows)
+        return writer.encoded(rows), writer.has_dictionary
 
-    def message(self, rows: pa.RecordBatch) -> list[Piece]:
-        """Return the pieces of one message, whose schema the reader knows."""
-        return self._writer(rows.schema).message(rows)
-
-    def whole_stream(self, rows: pa.RecordBatch) -> list[Piece]:
-        """Return the pieces of a stream: schema, dictionaries and rows."""
-        taken = _Pieces()
-        with pa.ipc.new_stream(pa.PythonFile(taken, "w"), rows.schema) as writer:
-            writer.write_batch(rows)
-        return taken.take()
-
-    def _writer(self, schema: pa.Schema) -> _Writer:
+    def _writer(self, rows: pa.RecordBatch) -> _Writer:
         for writer in self._writers:
-            if schema is writer.schema or schema.equals(writer.schema, check_metadata=True):
+            if rows.schema.equals(writer.schema, check_metadata=True):
                 return writer
         if len(self._writers) == _KNOWN_SCHEMAS:
             del self._writers[0]
-        self._writers.append(_Writer(schema))
+        self._writers.append(_Writer(rows))
         return self._writers[-1]
 
 
 class _Writer:
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema = schema
-        self.has_dictionary = any(_has_dictionary(kind) for kind in schema.types)
+    """Writes rows of one schema: those with dictionaries as streams of their own, others as messages of one stream."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self.schema = rows.schema
+        self.has_dictionary = any(_has_dictionary(kind) for kind in rows.schema.types)
         self._taken = _Pieces()
-        self._stream = pa.ipc.new_stream(pa.PythonFile(self._taken, "w"), schema)
         if not self.has_dictionary:
-            # The writer begins with the schema, which the group has elsewhere: from here on it writes rows only.
-            self._stream.write_batch(pa.RecordBatch.from_pylist([], schema))
+            self._stream = pa.ipc.new_stream(pa.PythonFile(self._taken, "w"), rows.schema)
+            # A stream begins with its schema, which the group has elsewhere: from here on it is rows only.
+            self._stream.write_batch(rows.slice(0, 0))
             self._taken.take()
 
-    def message(self, rows: pa.RecordBatch) -> list[Piece]:
-        self._stream.write_batch(rows)
+    def encoded(self, rows: pa.RecordBatch) -> list[Piece]:
+        if self.has_dictionary:
+            with pa.ipc.new_stream(pa.PythonFile(self._taken, "w"), rows.schema) as stream:
+                stream.write_batch(rows)
+        else:
+            self._stream.write_batch(rows)
         return self._taken.take()
 
 
@@ -193,7 +186,7 @@ class _Pieces:
         """Nothing is held back."""
 
     def close(self) -> None:
-        self.closed = True
+        """It is used again."""
 
 
 def _has_dictionary(kind: pa.DataType) -> bool:

@@ -58,7 +58,7 @@ class GroupCommit:
         self._closing = False
         self._error: InterlaceError | None = None
         self.trouble: str | None = None
-        self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
+        self._thread = threading.Thread(target=self._run_until_error, name="group-commit", daemon=True)
         self._thread.start()
 
     @property
@@ -104,6 +104,13 @@ class GroupCommit:
             raise self._error
         if self._closing:
             raise StoppedError("the log is closed: take it over again to write more")
+
+    def _run_until_error(self) -> None:
+        try:
+            self._run()
+        except BaseException as error:
+            self._end(StoppedError(f"the log has stopped: {error!r}"))
+            raise
 
     def _run(self) -> None:
         while self._wait_for_work():

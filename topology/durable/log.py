@@ -187,6 +187,11 @@ class Log:
         earlier = [segment for segment in self._kept if segment.name.number < last.name.number]
         return records_of(self._store, [*earlier, last], first)
 
+    def close(self) -> None:
+        """Give back open files and the share of the budget. What is durable stays; nothing else is written."""
+        self.budget.add(self._open.nbytes - self.kept_bytes)
+        self._store.close()
+
     def _begin(self, number: int, start: Record) -> Position:
         self._name = SegmentName(number, self.epoch)
         self._end = End()

@@ -18,15 +18,18 @@ import pyarrow.fs as pafs
 from topology.durable.disk import Piece
 from topology.durable.store import Store
 
-_READERS = 8
-"""Objects that are read at once: each takes a round trip."""
+READERS = 8
 
 
 class ObjectStore(Store):
-    """Any filesystem of `pyarrow.fs` whose files appear whole, when they are closed."""
+    """Any filesystem of `pyarrow.fs` whose files appear whole, when they are closed.
 
-    def __init__(self, filesystem: pafs.FileSystem, root: str) -> None:
+    readers: how many objects are read at once; each takes a round trip.
+    """
+
+    def __init__(self, filesystem: pafs.FileSystem, root: str, readers: int = READERS) -> None:
         self._files = filesystem
+        self._readers = readers
         self._marks = f"{root}/marks"
         self._segments = f"{root}/segments"
 
@@ -38,7 +41,9 @@ class ObjectStore(Store):
 
     def read(self, segment: str) -> list[pa.Buffer]:
         paths = sorted(f"{self._segments}/{segment}/{name}" for name in self._list(f"{self._segments}/{segment}"))
-        with ThreadPoolExecutor(_READERS, "read-segment") as readers:
+        if self._readers == 1:
+            return list(map(self._get, paths))
+        with ThreadPoolExecutor(self._readers, "read-segment") as readers:
             return list(readers.map(self._get, paths))
 
     def segments(self) -> list[str]:

@@ -57,6 +57,11 @@ class SimulatedDisk:
         self._safe: dict[str, _File] = {}
         self._down = False
 
+    @property
+    def used_bytes(self) -> int:
+        """The size of all files."""
+        return self._used("", 0)
+
     def crash(self) -> None:
         """Lose what was not synced, or some of it, and start again."""
         for name in sorted(self._seen.keys() ^ self._safe.keys()):
@@ -144,7 +149,7 @@ class SimulatedDisk:
         self._end(crashing)
 
     def free_bytes(self) -> int | None:
-        return None if self.capacity is None else max(0, self.capacity - self._used("", 0))
+        return None if self.capacity is None else max(0, self.capacity - self.used_bytes)
 
     def close(self) -> None:
         """Nothing is open."""

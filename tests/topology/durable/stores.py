@@ -35,7 +35,7 @@ def objects_in_memory() -> ObjectStore:
     """An object store without a server."""
     filesystem: pafs.FileSystem = _MockFileSystem()
     filesystem.create_dir("bucket", recursive=True)
-    return ObjectStore(filesystem, "bucket/log")
+    return ObjectStore(filesystem, "bucket/log", readers=1)
 
 
 def numbered(number: int, rows: int = 0) -> Record:

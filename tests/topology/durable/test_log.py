@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.topology.durable.calls import CALLS, make_calls
 from tests.topology.durable.stores import KINDS, all_records, new_store, numbered, numbers, started
 from topology.durable.budget import DiskBudget
+from topology.durable.open_store import open_store
 from topology.durable.record import Position, Record
 from topology.durable.store import Store
 from topology.durable.take_over import take_over
@@ -64,6 +69,31 @@ def test_a_changing_dictionary_and_the_metadata_of_a_schema_come_back(store: Sto
     log.commit()
     got = [rows for _, record in all_records(take_over(store)) for rows in record.batches]
     assert all(one.equals(other, check_metadata=True) for one, other in zip(got, sent, strict=True))
+
+
+def test_rows_of_every_type_come_back(store: Store) -> None:
+    words = pa.array(["a", None, "ccc"])
+    columns = [
+        *(pa.nulls(3, kind) for kind in (pa.null(), pa.bool_(), pa.decimal128(20, 3), pa.timestamp("ns", "UTC"))),
+        *(words.cast(kind) for kind in (pa.large_string(), pa.string_view(), pa.binary_view())),
+        pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int8())),
+        pa.array([{"x": ["a"]}, {"x": None}, None]),
+        pa.array([{"x": "a"}, None, {"x": "b"}], pa.struct({"x": pa.dictionary(pa.int8(), pa.string())})),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array(["a", "b"])),
+        pa.array([[1, 2], None, [3, 4]], pa.list_(pa.float32(), 2)),
+        pa.array([bytes(16)] * 3, pa.uuid()),
+    ]
+    log = started(store)
+    sent = [pa.record_batch({"c": column}) for column in columns]
+    sent += [rows.slice(1) for rows in sent]
+    for rows in sent:
+        log.append(Record({}, (rows,)))
+    log.commit()
+    got = [rows for _, record in all_records(take_over(store)) for rows in record.batches]
+    for one, other in zip(got, sent, strict=True):
+        one.validate(full=True)
+        assert one.schema == other.schema
+        assert one.to_pylist() == other.to_pylist()
 
 
 def test_reading_begins_at_any_segment(store: Store) -> None:
@@ -137,6 +167,9 @@ def test_a_budget_that_is_used_up_is_back_pressure(store: Store) -> None:
     assert had_room
     assert bool(log.has_room)
     assert budget.used == log.kept_bytes
+    log.append(numbered(2))
+    log.close()
+    assert budget.used == 0
 
 
 def test_writers_leave_no_names_behind(store: Store) -> None:
@@ -149,37 +182,12 @@ def test_writers_leave_no_names_behind(store: Store) -> None:
     assert sorted(name.partition("-")[0] for name in store.marks()) == ["epoch", "kept"]
 
 
-@settings(max_examples=40)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["append", "commit", "rotate", "again", "trim"]), st.integers(0, 3)), max_size=25
-    ),
-    st.sampled_from(KINDS),
-)
+@settings(max_examples=60)
+@given(CALLS, st.sampled_from(KINDS))
 def test_any_sequence_of_calls_keeps_what_was_committed(calls: list[tuple[str, int]], kind: str) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as directory:
         store = new_store(kind, Path(directory))
-        log = started(store)
-        committed: dict[Position, int] = {}
-        appended: dict[Position, int] = {}
-        for number, (call, argument) in enumerate(calls):
-            if call == "append":
-                appended[log.append(numbered(number, argument))] = number
-            elif call == "rotate":
-                log.rotate(numbered(-1))
-            elif call == "commit":
-                log.commit()
-                committed, appended = committed | appended, {}
-            elif call == "again":
-                log, appended = started(store), {}
-            elif log.durable is not None:
-                first = max(1, log.durable.segment - argument)
-                log.trim(first)
-                committed = {position: number for position, number in committed.items() if position.segment >= first}
-            assert numbers(log) == list(committed.values())
-        assert numbers(take_over(store)) == list(committed.values())
+        make_calls(store, calls)
         store.close()
 
 
@@ -191,3 +199,38 @@ def test_a_group_has_no_more_than_its_rows_and_a_little(store: Store) -> None:
     log.commit()
     assert rows.nbytes <= log.kept_bytes - before <= rows.nbytes + 1_500
     assert json.dumps(log.durable) == "[1, 1]"
+
+
+_WRITER = """
+import sys
+from topology.durable.open_store import open_store
+from topology.durable.record import Record
+from topology.durable.take_over import take_over
+taken = take_over(open_store(sys.argv[1]))
+last = max((r.header["n"] for f in taken.segments[:1] for _, r in taken.records(f)), default=0)
+log = taken.start(Record({"n": last}))
+while True:
+    last += 1
+    log.append(Record({"n": last}))
+    log.commit()
+    print(last, flush=True)
+    if last % 50 == 0:
+        log.rotate(Record({"n": last}))
+"""
+
+
+def test_a_process_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    acknowledged = 0
+    for round_ in range(3):
+        with subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        ) as writer:
+            assert writer.stdout is not None
+            for _ in range(40 + 37 * round_):
+                acknowledged = int(writer.stdout.readline())
+            writer.kill()
+            acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])
+        taken = take_over(open_store(tmp_path))
+        found = [record.header["n"] for position, record in taken.records(1) if position.record > 0]
+        assert found == list(range(1, len(found) + 1))
+        assert len(found) in (acknowledged, acknowledged + 1)

@@ -11,9 +11,8 @@ import pytest
 from tests.s3_server import below
 from tests.topology.durable.stores import numbered, numbers, started
 from topology.durable.open_store import open_store
-from topology.durable.record import Position
 from topology.durable.take_over import take_over
-from topology.graph.errors import FencedError, StoreError
+from topology.graph.errors import StoreError
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "file://localhost{}"])
@@ -78,25 +77,3 @@ def test_a_bucket_that_does_not_exist_is_refused_without_its_keys(s3_uri: str) -
     with pytest.raises(StoreError, match="cannot write to missing/log on S3") as caught:
         open_store(s3_uri.replace("@bucket", "@missing/log").replace("test:test", "test:hidden"))
     assert "hidden" not in str(caught.value)
-
-
-def test_a_log_on_s3_is_written_read_trimmed_and_fenced(s3_uri: str) -> None:
-    uri = below(s3_uri, "whole")
-    first = started(open_store(uri))
-    for number in range(4):
-        first.append(numbered(number, rows=10))
-        if number == 1:
-            first.rotate(numbered(-1))
-        first.commit()
-    assert first.durable == Position(2, 2)
-    first.trim(2)
-    second = started(open_store(uri))
-    assert numbers(second) == [2, 3]
-    first.append(numbered(9))
-    with pytest.raises(FencedError):
-        first.commit()
-    second.append(numbered(4))
-    second.commit()
-    third = take_over(open_store(uri))
-    assert third.segments == [2, 3]
-    assert numbers(third) == [2, 3, 4]
