@@ -21,6 +21,8 @@ from topology.graph.components import DEFAULT_STREAM, Input
 from topology.graph.errors import StoppedError
 from topology.graph.messages import Batch, End, Idle, Message, Watermark
 
+Failure = Callable[[], Exception | None]
+
 _UNTIMED = nullcontext()
 JOIN_SECONDS = 10.0
 LOOK_UP_SECONDS = 0.5
@@ -241,3 +243,21 @@ class Ingest:
     def _require_open(self) -> None:
         if self._closed.is_set():
             raise StoppedError("the topology has been stopped")
+
+
+class ExplainedStop:
+    """Use it around calls of an `Ingest`: the error that ended the topology takes the place of "it has been stopped".
+
+    failure: returns that error; None while there is none.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        self._failure = failure
+
+    def __enter__(self) -> None:
+        if (failure := self._failure()) is not None:
+            raise failure
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StoppedError):
+            raise self._failure() or error

@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import pyarrow as pa
 
 from topology.flight.call_options import action_options, call_options
+from topology.flight.calls_under_way import calls_under_way
 from topology.flight.connection import connect
-from topology.flight.errors import raised_by
+from topology.flight.exchanges import Exchanges
 from topology.flight.feed import Feed
-from topology.flight.operations import action, ticket
 from topology.graph.arrow_rows import extracted
 from topology.graph.errors import InputError, StoppedError
 from topology.graph.messages import rows_bytes
@@ -38,18 +38,18 @@ class FlightClient:
 
     def __init__(self, endpoint: Endpoint, waiting: Callable[[], None] = lambda: None) -> None:
         self.waiting = waiting
-        self._peer = f"the topology at {endpoint.location}"
         self._options = call_options(endpoint.token)
         self._action_options = action_options(endpoint.token)
         self._aligned = call_options(
             endpoint.token, read_options=pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.DataTypeSpecific)
         )
         self._client = connect(endpoint)
-        self._readers: list[Any] = []
+        self._exchanges = Exchanges(self._client, f"the topology at {endpoint.location}")
         self._feeds: dict[str, Feed] = {}
         self._taken: dict[str, int] = {}
         self._turns: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
+        calls_under_way.add(self)
 
     def send(self, stream: str, source: str, batches: Batches) -> int:
         """Send the next rows of a source; return their number. Waits for room, not until the topology has taken them.
@@ -77,7 +77,7 @@ class FlightClient:
 
     def stage(self, stream: str, source: str, attempt: str, batches: Batches) -> int:
         """Send rows of one attempt at a source, invisible until it is committed; return their number."""
-        feed = Feed(self._client, self._options, self._peer, "stage", stream, source, attempt)
+        feed = Feed(self._exchanges, self._options, "stage", stream, source, attempt)
         try:
             for piece in _pieces(stream, batches):
                 feed.write(piece, "", self.waiting)
@@ -117,14 +117,14 @@ class FlightClient:
 
     def results(self, sink: str) -> Generator[pa.RecordBatch, None, None]:
         """Iterate over the rows of a sink until its end. Rows are given out once; leaving early gives up the rest."""
-        with raised_by(self._peer):
-            reader = self._client.do_get(ticket("results", sink), self._aligned)
-        self._readers.append(reader)
+        exchange = self._exchanges.begin(self._aligned, "results", sink)
         try:
+            with self._exchanges.calling():
+                exchange.writer.done_writing()
             while True:
-                with raised_by(self._peer):
+                with self._exchanges.calling():
                     try:
-                        chunk = reader.read_chunk()
+                        chunk = exchange.reader.read_chunk()
                     except StopIteration:
                         return
                 if chunk.app_metadata is not None:
@@ -132,8 +132,7 @@ class FlightClient:
                 else:
                     yield chunk.data
         finally:
-            self._readers.remove(reader)
-            reader.cancel()
+            exchange.close()
 
     def close(self) -> None:
         """Wait until all rows that were sent have been taken, and close the connection; harmless when repeated."""
@@ -147,10 +146,9 @@ class FlightClient:
     def abandon(self, error: Exception) -> None:
         """Close the connection at once: rows that were not flushed may be lost, and calls that wait raise `error`.
 
-        A thread that reads results stops waiting, too.
+        All threads that wait for the topology stop waiting, whatever they wait for.
         """
-        for reader in list(self._readers):
-            reader.cancel()
+        self._exchanges.cancel(error)
         for feed in list(self._feeds.values()):
             feed.abandon(error)
         self._feeds.clear()
@@ -176,7 +174,7 @@ class FlightClient:
             feed = self._feeds.get(stream)
             if feed is None:
                 taken = self._taken.get(stream, 0)
-                feed = Feed(self._client, self._options, self._peer, "send", stream, source, taken=taken)
+                feed = Feed(self._exchanges, self._options, "send", stream, source, taken=taken)
                 self._feeds[stream] = feed
             try:
                 yield feed
@@ -189,12 +187,15 @@ class FlightClient:
                 raise
 
     def _act(self, *parts: str, body: bytes = b"", deadline: bool = True) -> bytes:
-        options = self._action_options if deadline else self._options
-        answer = b""
-        with raised_by(self._peer):
-            for result in self._client.do_action(action(*parts, body=body), options):
-                answer = result.body.to_pybytes()
-        return answer
+        exchange = self._exchanges.begin(self._action_options if deadline else self._options, *parts)
+        try:
+            with self._exchanges.calling():
+                if body:
+                    exchange.writer.write_metadata(body)
+                exchange.writer.done_writing()
+                return bytes(exchange.reader.read_chunk().app_metadata or b"")
+        finally:
+            exchange.close()
 
 
 def _pieces(stream: str, batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -148,29 +148,39 @@ class ClientPort(grpc.GenericRpcHandler):
         call = Call(Caller(rights), usage)
         match handler_call_details.method.removeprefix(_SERVICE):
             case "DoPut":
-                return grpc.stream_stream_rpc_method_handler(partial(self._put, call, answer))
+                return grpc.stream_stream_rpc_method_handler(partial(self._put, call))
             case "DoExchange":
-                return grpc.stream_stream_rpc_method_handler(partial(self._put, call, metadata_data))
+                return grpc.stream_stream_rpc_method_handler(partial(self._exchange, call))
             case "DoGet":
                 return grpc.unary_stream_rpc_method_handler(partial(self._get, call))
             case "DoAction":
                 return grpc.unary_stream_rpc_method_handler(partial(self._act, call))
         return None
 
-    def _put(
-        self,
-        call: Call,
-        packed: Callable[[bytes], bytes],
-        messages: Iterator[bytes],
-        context: grpc.ServicerContext,
-    ) -> Iterator[bytes]:
-        """Take rows; a put and an exchange differ only in how their answers are packed."""
+    def _put(self, call: Call, messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         with _answering(context), call.usage.call(context.peer()):
-            decoder = RowsDecoder(self.quotas)
             first = next(messages, b"")
             operation, path = split_path(read_path(read_flight_data(first).descriptor))
-            take = find_operation(self.puts, operation)
-            yield from map(packed, take(call, path, self._chunks(decoder, first, messages)))
+            yield from map(answer, self._taken(call, operation, path, first, messages))
+
+    def _exchange(self, call: Call, messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        """Do any operation: a client can cancel an exchange while it waits, but neither a get nor an action."""
+        with _answering(context), call.usage.call(context.peer()):
+            first = next(messages, b"")
+            data = read_flight_data(first)
+            operation, path = split_path(read_path(data.descriptor))
+            if operation in self.gets:
+                yield from self.gets[operation](call, path, lambda: not context.is_active())
+            elif operation in self.actions:
+                body = data.metadata or read_flight_data(next(messages, b"")).metadata  # Arrow's client sends it apart
+                yield metadata_data(self.actions[operation](call, path, bytes(body)))
+            else:
+                yield from map(metadata_data, self._taken(call, operation, path, first, messages))
+
+    def _taken(self, call: Call, operation: str, path: Path, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+        """Take rows; a put and an exchange differ only in how their answers are packed."""
+        take = find_operation(self.puts, operation)
+        return take(call, path, self._chunks(RowsDecoder(self.quotas), first, rest))
 
     def _chunks(self, decoder: RowsDecoder, first: bytes, rest: Iterator[bytes]) -> Iterator[Chunk]:
         message = first

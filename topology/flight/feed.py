@@ -24,10 +24,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.flight as flight
 
-from topology.flight.errors import raised_by
-from topology.flight.operations import descriptor
+from topology.flight.exchanges import Exchanges
 from topology.graph.arrow_rows import is_flat
 from topology.graph.errors import ConnectionLostError, InputError, InterlaceError, StoppedError
 from topology.graph.messages import rows_bytes
@@ -63,11 +61,11 @@ class Feed:
     Calls of `write`, `flush` and `close` come from one thread at a time. `abandon` comes from any.
     """
 
-    def __init__(self, client: flight.FlightClient, options: Any, peer: str, *path: str, taken: int = 0) -> None:
+    def __init__(self, exchanges: Exchanges, options: Any, *path: str, taken: int = 0) -> None:
         self.rows_taken = taken
-        self._client = client
+        self._exchanges = exchanges
         self._options = options
-        self._peer = peer
+        self._peer = exchanges.peer
         self._path = path
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -112,7 +110,7 @@ class Feed:
             stream, self._stream = self._stream, None
         try:
             if stream is not None:
-                with raised_by(self._peer):
+                with self._exchanges.calling():
                     stream.end()
         finally:
             self._fail(StoppedError("the connection is closed"))
@@ -123,6 +121,9 @@ class Feed:
         with self._lock:
             stream, self._stream = self._stream, None
         if stream is not None:
+            stream.cancel()
+            with self._lock:
+                self._changed.wait_for(lambda: not self._writing, REASON_SECONDS)
             stream.abandon()
         self._close_refused()
 
@@ -187,7 +188,7 @@ class Feed:
         while True:
             with self._lock:
                 if self._error is not None or not self._has_work():
-                    self._writing = False
+                    self._stop_writing()
                     return
                 stream, group = self._stream, self._next_group()
                 if group:
@@ -195,7 +196,7 @@ class Feed:
                 else:
                     self._asked = False
             try:
-                with raised_by(self._peer):
+                with self._exchanges.calling():
                     if not group:
                         stream.ask() if stream is not None else None
                     elif stream is not None and stream.schema.equals(group[0].rows.schema, check_metadata=True):
@@ -205,6 +206,15 @@ class Feed:
             except InterlaceError as error:
                 failed = self._stream if stream is None else stream
                 self._broken(failed, error if failed is None else failed.reason(error))
+            except BaseException:
+                with self._lock:
+                    self._stop_writing()
+                raise
+
+    def _stop_writing(self) -> None:
+        self._writing = False
+        if self._error is not None:
+            self._changed.notify_all()  # whoever gives the feed up waits for this
 
     def _next_group(self) -> list[_Item]:
         """Take the next batches that travel as one message: small ones of one source that wait."""
@@ -224,7 +234,7 @@ class Feed:
         self._close_refused()
         if last is not None:
             last.end()
-        stream = _Stream(self._client, self._options, self._peer, self._path, schema, self._taken, self._broken)
+        stream = _Stream(self._exchanges, self._options, self._path, schema, self._taken, self._broken)
         with self._lock:
             self._stream = stream
         return stream
@@ -292,24 +302,28 @@ class _Stream:
 
     def __init__(
         self,
-        client: flight.FlightClient,
+        exchanges: Exchanges,
         options: Any,
-        peer: str,
         path: tuple[str, ...],
         schema: pa.Schema,
         taken: Callable[[int, int], None],
         fail: Callable[[_Stream, Exception], None],
     ) -> None:
         self.schema = schema
-        self._peer = peer
+        self._exchanges = exchanges
         self._on_taken = taken
         self._on_failure = fail
         self._rows = 0
         self._batches = 0
         self._ending = False
         self._failure: Exception | None = None
-        self._writer, self._answers = client.do_exchange(descriptor(*path), options)
-        self._writer.begin(schema)
+        self._exchange = exchanges.begin(options, *path)
+        self._writer, self._answers = self._exchange.writer, self._exchange.reader
+        try:
+            self._writer.begin(schema)
+        except BaseException:
+            self._exchange.close()
+            raise
         self._reading = threading.Thread(target=self._read, name=f"answers to {' '.join(path)}", daemon=True)
         self._reading.start()
 
@@ -329,23 +343,27 @@ class _Stream:
         self._reading.join()
         if self._failure is not None:
             raise self._failure
-        _close(self._writer)
+        self._exchange.close()
 
     def reason(self, error: Exception) -> Exception:
         """Return why the stream broke: the server's reason, which comes on the reading side, or else `error`."""
         self._reading.join(REASON_SECONDS)
         return self._failure or error
 
-    def abandon(self) -> None:
-        """Leave the stream whatever its state."""
+    def cancel(self) -> None:
+        """End the stream: whoever waits in it comes back."""
         self._ending = True
-        self._answers.cancel()
+        self._exchange.cancel()
+
+    def abandon(self) -> None:
+        """Leave the stream whatever its state; nobody writes any more."""
+        self.cancel()
         self._reading.join(REASON_SECONDS)
-        _close(self._writer)
+        self._exchange.close()
 
     def _read(self) -> None:
         try:
-            with raised_by(self._peer):
+            with self._exchanges.calling():
                 while True:
                     try:
                         answer = self._answers.read_chunk().app_metadata
@@ -355,14 +373,7 @@ class _Stream:
                     self._on_taken(rows - self._rows, batches - self._batches)
                     self._rows, self._batches = rows, batches
             if not self._ending:
-                raise ConnectionLostError(f"{self._peer} ended the stream before all rows had been sent")
+                raise ConnectionLostError(f"{self._exchanges.peer} ended the stream before all rows had been sent")
         except Exception as error:
             self._failure = error
             self._on_failure(self, error)
-
-
-def _close(part: Any) -> None:
-    try:
-        part.close()
-    except (flight.FlightError, pa.ArrowException, OSError):
-        pass  # the reason has been reported, or does not matter any more

@@ -6,12 +6,14 @@ the ingest waits for room the handler stops reading, and Flight's flow control m
 Operations (`operations.py` says how they are named):
   put    send, stream, source        live rows; a batch's metadata may name another source
   put    stage, stream, source, attempt
-         Both also as an exchange. They are acknowledged with the rows and batches taken so far ("1200 12"): now and
-         then, for metadata without a batch, and at the end, even if the last batch is refused.
+         They are acknowledged with the rows and batches taken so far ("1200 12"): now and then, for metadata without
+         a batch, and at the end, even if the last batch is refused.
   action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
   action schema, stream              answers with the schema, or with nothing while it is not known
   action finish, stream [, source]
   get    results, sink               rows are given out once, to one reader at a time
+All of them also as an exchange, which a client can cancel at any time: its descriptor names the operation. The body of
+an action is then the metadata of that message or of the next, and so is its answer.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import pyarrow as pa
 from topology.checks.flight_data import rows_data, schema_data
 from topology.checks.quotas import Quotas
 from topology.checks.rows_decoder import sound_schema
-from topology.entry.ingest import Ingest
+from topology.entry.ingest import ExplainedStop, Failure, Ingest
 from topology.flight.client_port import Call, Chunk, ClientPort
 from topology.flight.operations import Path
 from topology.graph.arrow_rows import embedded, has_dictionary, is_flat
@@ -51,8 +53,6 @@ ACKNOWLEDGED_BYTES = 1024 * 1024
 _DIGITS = 18
 """The longest number of rows, in digits."""
 
-Failure = Callable[[], Exception | None]
-
 
 class TopologyServer:
     """Serves the inputs and sinks of one topology, or of one of its tasks, on a new port or on a given one.
@@ -74,6 +74,7 @@ class TopologyServer:
         self._ingest = ingest
         self._results = results
         self._failure = failure
+        self._explained = ExplainedStop(failure)
         self._authority = authority or Authority()
         self._port = port or ClientPort(self._authority, quotas=quotas)
         self._tokens: dict[tuple[str, bool], str] = {}
@@ -104,7 +105,7 @@ class TopologyServer:
 
         def take(rows: pa.RecordBatch, metadata: bytes) -> None:
             source = self._source(metadata) or default_source
-            with self._explaining_stop(), self._counted(call, stream, source):
+            with self._explained, self._counted(call, stream, source):
                 self._ingest.send(stream, source, rows)
 
         return _acknowledged(self._named(stream, chunks), take)
@@ -121,7 +122,7 @@ class TopologyServer:
     def _open(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source = _parts(path, "stream", "source")
         self._require(call, Right.WRITE, stream, source=source)
-        with self._explaining_stop(), self._counted(call, stream, source):
+        with self._explained, self._counted(call, stream, source):
             self._ingest.open(stream, source)
         return b""
 
@@ -144,14 +145,14 @@ class TopologyServer:
         self._require(call, Right.CONTROL, stream, source=source, attempt=attempt)
         if not (rows.isascii() and rows.isdecimal() and len(rows) <= _DIGITS):
             raise InputError(f"stream '{stream}', source '{source}': '{rows[:20]}' is not a number of rows")
-        with self._explaining_stop():
+        with self._explained:
             self._ingest.commit(stream, source, attempt, int(rows))
         return b""
 
     def _finish(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source = (*path, None) if len(path) == 1 else _parts(path, "stream", "source")
         self._require(call, Right.CONTROL, stream, source=source or "")
-        with self._explaining_stop():
+        with self._explained:
             self._ingest.finish(stream, source)
         return b""
 
@@ -218,23 +219,6 @@ class TopologyServer:
         call.caller.require(right, stream)
         self._port.quotas.check_name("a source", source)
         self._port.quotas.check_name("an attempt", attempt)
-
-    def _explaining_stop(self) -> _ExplainingStop:
-        return _ExplainingStop(self._failure)
-
-
-class _ExplainingStop:
-    """Replaces the error 'the queue is closed' by the error that closed it."""
-
-    def __init__(self, failure: Failure) -> None:
-        self._failure = failure
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, StoppedError):
-            raise self._failure() or error
 
 
 def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from topology.checks.quotas import Quotas
+from topology.entry.ingest import ExplainedStop
 from topology.flight.server import TopologyServer
 from topology.graph.errors import StoppedError, TaskError, TopologyError
 from topology.graph.graph import Topology
@@ -71,6 +72,7 @@ class LocalTopology(RunningTopology):
         self._quotas = settings.quotas
         self._error: TaskError | None = None
         self._error_reported = False
+        self._explained = ExplainedStop(self._reported)
         self._stopped = False
         self._state = threading.Lock()
         self._server: TopologyServer | None = None
@@ -118,7 +120,7 @@ class LocalTopology(RunningTopology):
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         self.topology.require_input(stream)
-        with self._translated_stop():
+        with self._explained:
             self._group.ingest.commit(stream, source, attempt, rows)
 
     def stop(self) -> None:
@@ -139,15 +141,15 @@ class LocalTopology(RunningTopology):
         self._raise_error()  # rows have been taken when `send` returns
 
     def _open(self, stream: str, source: str) -> None:
-        with self._translated_stop():
+        with self._explained:
             self._group.ingest.open(stream, source)
 
     def _send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
-        with self._translated_stop():
+        with self._explained:
             self._group.ingest.send(stream, source, rows)
 
     def _finish(self, stream: str, source: str | None) -> None:
-        with self._translated_stop():
+        with self._explained:
             self._group.ingest.finish(stream, source)
 
     def _results(self, sink: str, timeout: float | None) -> Iterator[pa.RecordBatch]:
@@ -160,24 +162,11 @@ class LocalTopology(RunningTopology):
                 self._raise_error()
                 return
 
-    def _translated_stop(self) -> _TranslatedStop:
-        return _TranslatedStop(self)
-
     def _raise_error(self) -> None:
-        if self._error is not None:
-            self._error_reported = True
-            raise self._error
+        if (error := self._reported()) is not None:
+            raise error
 
-
-class _TranslatedStop:
-    """Replaces the error 'the queue is closed' by the error that closed it."""
-
-    def __init__(self, running: LocalTopology) -> None:
-        self._running = running
-
-    def __enter__(self) -> None:
-        self._running._raise_error()
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, StoppedError):
-            self._running._raise_error()
+    def _reported(self) -> TaskError | None:
+        """The error that ended the topology, which the program now learns of."""
+        self._error_reported |= self._error is not None
+        return self._error

@@ -61,6 +61,7 @@ class RayTopology(RunningTopology):
         self._sources: set[tuple[str, str]] = set()
         self._queues: dict[str, ResultsQueue] = {}
         self._readers: list[FlightClient] = []
+        self._pumps: list[threading.Thread] = []
         self._follower = threading.Thread(target=self._follow, name=f"following {self.name}", daemon=True)
         self._follower.start()
         atexit.register(self._leave_at_exit)
@@ -133,7 +134,8 @@ class RayTopology(RunningTopology):
         self._close_queues()
         for client in [*self._readers, *self._clients.values()]:
             client.abandon(StoppedError("the topology has been stopped"))
-        self._follower.join(STOP_SECONDS)
+        for thread in (self._follower, *self._pumps):
+            thread.join(STOP_SECONDS)
         for calls in self._calls.values():
             calls.close(STOP_SECONDS)
         membership.leave()
@@ -202,7 +204,13 @@ class RayTopology(RunningTopology):
                 if self._left or self._error is not None:
                     queue.close()
                 else:
-                    threading.Thread(target=self._pump, args=(sink, queue), name=f"reading {sink}", daemon=True).start()
+                    client = FlightClient(self.endpoint(sink))
+                    pump = threading.Thread(
+                        target=self._pump, args=(client, sink, queue), name=f"reading {sink}", daemon=True
+                    )
+                    self._readers.append(client)
+                    self._pumps.append(pump)
+                    pump.start()
             queue = self._queues[sink]
         while not queue.finished:
             rows = queue.next(timeout)
@@ -215,12 +223,10 @@ class RayTopology(RunningTopology):
                     raise queue.error
                 return
 
-    def _pump(self, sink: str, queue: ResultsQueue) -> None:
+    def _pump(self, client: FlightClient, sink: str, queue: ResultsQueue) -> None:
         """Fetch the rows of a sink into this process, as its queue has room for them."""
         try:
-            with FlightClient(self.endpoint(sink)) as client:
-                with self._state:
-                    self._readers.append(client)
+            with client:
                 for rows in client.results(sink):
                     queue.put(rows)
                 queue.end()
@@ -286,7 +292,7 @@ class RayTopology(RunningTopology):
                 return
             call = self._controller.follow.remote(self._owner, report.version, RENEWAL_SECONDS)
             try:
-                report = ray.get(call, timeout=silence)
+                report = self._answer(call, silence) or report
             except ray.exceptions.GetTimeoutError:
                 text = f"the controller of '{self.name}' has not answered for {silence:.0f} seconds"
                 self._fail(ConnectionLostError(text))
@@ -298,6 +304,18 @@ class RayTopology(RunningTopology):
             self._fail(launch_error(report))
         elif report.state is State.STOPPED:
             self._fail(StoppedError(f"another program has stopped the topology '{self.name}'"))
+
+    def _answer(self, call: Any, seconds: float) -> Report | None:
+        """The controller's answer; None if this handle ends meanwhile, as no thread may be inside Ray then."""
+        limit = time.monotonic() + seconds
+        while not self._left:
+            try:
+                report: Report = ray.get(call, timeout=LOOK_UP_SECONDS)
+                return report
+            except ray.exceptions.GetTimeoutError:
+                if time.monotonic() > limit:
+                    raise
+        return None
 
     def _fail(self, error: Exception) -> None:
         """Keep the first error and close all queues, which wakes everyone who waits."""
