@@ -134,6 +134,7 @@ class RayTopology(RunningTopology):
         self._close_queues()
         for client in [*self._readers, *self._clients.values()]:
             client.abandon(StoppedError("the topology has been stopped"))
+        self._failed.set()  # nobody waits for a reason any more
         for thread in (self._follower, *self._pumps):
             thread.join(STOP_SECONDS)
         for calls in self._calls.values():

@@ -10,8 +10,9 @@ import pytest
 
 from tests.docs.code_blocks import ROOT
 from tests.topology.flight.relay import Relay, relayed
-from tests.topology.waiting import LONG
-from topology import Authority, Endpoint, Grant, Right
+from tests.topology.waiting import LONG, SHORT
+from topology import Authority, Endpoint, Grant, Right, StoppedError
+from topology.flight.calls_under_way import CallsUnderWay
 from topology.flight.client_port import ClientPort
 from topology.security.certificates import Credentials
 
@@ -22,9 +23,12 @@ from topology import FlightClient, Endpoint
 from topology.flight import connection
 
 connection.KEEPALIVE_SECONDS = connection.PING_SECONDS = 0.5
+connection.CONNECT_SECONDS = 1
 client = FlightClient(Endpoint.from_uri(sys.argv[1], sys.argv[2]))
-client.schema("in")
+if sys.argv[3] != "connecting":
+    client.schema("in")
 calls = {
+    "connecting": lambda: client.schema("in"),
     "reading": lambda: list(client.results("out")),
     "finishing": lambda: client.finish("in"),
     "sending": lambda: (client.send("in", "a", pa.record_batch({"x": [1]})), client.flush()),
@@ -106,3 +110,47 @@ def test_a_program_ends_in_the_midst_of_a_call(slow: Slow, relay: Relay, call: s
     if silent:
         relay.cut()  # the calls fail in a second, which is before gRPC lets the process go
     assert program.end() == (0, "called\n")
+
+
+def test_a_program_ends_in_the_midst_of_an_attempt_to_connect(slow: Slow, relay: Relay) -> None:
+    relay.cut()
+    program = Program(relay.before(slow.endpoint), "connecting")
+    assert program.end() == (0, "called\n")
+
+
+class Client:
+    """A client that notes why it was abandoned."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+
+    def abandon(self, error: Exception) -> None:
+        self.errors.append(error)
+
+
+def test_the_end_abandons_clients_allows_no_more_and_says_whether_a_thread_is_still_inside() -> None:
+    calls, client, inside, leave = CallsUnderWay(), Client(), threading.Event(), threading.Event()
+    calls.add(client)
+
+    def call() -> None:
+        with calls.one():
+            inside.set()
+            leave.wait(LONG)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert inside.wait(LONG)
+    assert not calls.end(SHORT)
+    assert [type(error) for error in client.errors] == [StoppedError]
+    with pytest.raises(StoppedError, match="the program is ending"):
+        calls.add(Client())
+    leave.set()
+    assert calls.end(LONG)
+    thread.join()
+
+
+def test_a_forked_child_does_not_wait_for_threads_that_it_does_not_have() -> None:
+    calls = CallsUnderWay()
+    with calls.one():
+        calls.reset()  # as after a fork
+        assert calls.end(SHORT)
