@@ -9,7 +9,8 @@ printed, the results of both runs are compared, row by row. `ours` is Ray, the p
 - latency:    from the moment a batch is due to its last result read (`paced_q1`);
 - held:       the greatest rate in batches of 100 rows that is held without falling behind (`paced_q1`);
 - launch:     seconds from launch to the first result. Warm: the cluster runs and the kernels are compiled. Cold: the
-              launch starts the cluster, and the directory of compiled kernels is empty.
+              launch starts the cluster, and the directory of compiled kernels is empty. Python's own compilation is
+              done before, as an installation does it.
 
 On Ray the processes are printed, with their tasks and the bytes that crossed between them. If no probe rows crossed,
 the elements ran beside the router, and no ratio is printed.
@@ -17,6 +18,7 @@ the elements ran beside the router, and no ratio is printed.
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import subprocess
@@ -29,6 +31,9 @@ from typing import Any
 import pyarrow as pa
 import ray
 
+import indexes
+import operators
+import topology
 from benchmarks.paced_q1 import Paced, PacedRun, Plan
 from benchmarks.q1_run import Readings, Throughput, first_result, launched, throughput
 from benchmarks.ray_processes import Crossed, Processes, crossed, processes_of, processor_seconds
@@ -74,6 +79,7 @@ def start_cluster() -> None:
 
 def run(quick: bool) -> dict[str, Any]:
     """Measure all cases."""
+    _compile_sources()
     data = Readings()
     window = QUICK_WINDOW if quick else WINDOW
     rows: list[dict[str, Any]] = []
@@ -88,6 +94,13 @@ def run(quick: bool) -> dict[str, Any]:
         ray.shutdown()
     rows += _cold(quick)
     return {"name": "ray", "rows": rows}
+
+
+def _compile_sources() -> None:
+    """Compile our modules, as an installation does; where Python may not keep them, every worker would do it again."""
+    for package in (topology, operators, indexes):
+        for folder in package.__path__:
+            compileall.compile_dir(folder, quiet=2)
 
 
 def _full_speed(data: Readings, window: int, measured: int, batch: int, repeats: int) -> list[dict[str, Any]]:

@@ -23,6 +23,11 @@ _making = threading.RLock()
 """Held while a kernel or an instruction is made known to Numba, which happens once."""
 
 
+def prepare_kernels() -> None:
+    """Import Numba now, so that the first call of a kernel need not. Cost: O(1) after the first time."""
+    import indexes.kernels.dispatch  # noqa: F401
+
+
 class Kernel:
     """A function that is compiled for the types of its arguments; other kernels may call it, too.
 

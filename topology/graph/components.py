@@ -126,6 +126,13 @@ class Component(ABC):
     def build(self, context: TaskContext) -> Task | SpoutTask:
         """Make the stateful part for one task."""
 
+    def prepare(self) -> None:  # noqa: B027  most have nothing to prepare
+        """Import what its tasks need with their first rows; does nothing by default.
+
+        On a cluster, a worker calls this in a thread of its own while other workers start. It may be called never, or
+        more than once.
+        """
+
 
 class Bolt(Component):
     """A component that other components feed. Subclasses are frozen dataclasses that implement `build`."""

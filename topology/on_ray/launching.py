@@ -7,10 +7,15 @@ import logging
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace as changed
 from typing import Any, TextIO
 
+import grpc
 import ray
+from ray._private.grpc_utils import init_grpc_channel
+from ray.core.generated import node_manager_pb2
+from ray.core.generated.node_manager_pb2_grpc import NodeManagerServiceStub
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from topology.graph.errors import NameTakenError, TaskError, TopologyError
@@ -22,6 +27,10 @@ from topology.on_ray.lease import RENEWAL_SECONDS
 
 ANSWER_SECONDS = 10.0
 """How long a controller may take for a small answer before it is taken to be frozen."""
+
+PRESTART_SECONDS = 1.0
+IDLE_SECONDS = 10
+"""How long a process waits for a worker that needs it."""
 
 log = logging.getLogger("interlace")
 
@@ -72,6 +81,31 @@ def claim(charter: Charter, named: bool, replace: bool) -> Any:
                     f"another program has just launched a topology called '{name}': use attach('{name}')"
                 ) from None
     raise AssertionError("there is always another name")
+
+
+def start_processes(workers: int) -> None:
+    """Let Ray start processes on this node while the controller starts; they wait for the workers.
+
+    Until the controller has started and asks for workers, all processors but one would be idle. So there is a process
+    for each of the others, but no more than this node needs if the workers are spread evenly. A process that is not
+    used ends soon. Ray uses it only for actors without a `runtime_env`.
+
+    Ray has no public call for this. If the call fails, Ray starts all processes when it is asked for the workers.
+    """
+    context = ray.get_runtime_context()
+    nodes, here = [node for node in ray.nodes() if node["Alive"]], context.get_node_id()
+    node = next((node for node in nodes if node["NodeID"] == here), None)
+    if node is None or context.runtime_env:
+        return
+    count = min(-(-workers // len(nodes)), int(node["Resources"].get("CPU", 0)) - 1)
+    if count > 0:
+        request = node_manager_pb2.PrestartWorkersRequest(
+            job_id=bytes.fromhex(context.get_job_id()), keep_alive_duration_secs=IDLE_SECONDS, num_workers=count
+        )
+        request.runtime_env_info.serialized_runtime_env = "{}"
+        channel = init_grpc_channel(f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}")
+        with suppress(grpc.RpcError), channel:
+            NodeManagerServiceStub(channel).PrestartWorkers(request, timeout=PRESTART_SECONDS)
 
 
 def wait_until_running(controller: Any, owner: str | None, shown: bool) -> Description:

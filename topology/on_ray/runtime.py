@@ -13,7 +13,7 @@ from topology.handle.running import MakeHandle, RunningTopology, Runtime
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import Charter
 from topology.on_ray.cluster import membership
-from topology.on_ray.launching import claim, end_controller, new_owner, wait_until_running
+from topology.on_ray.launching import claim, end_controller, new_owner, start_processes, wait_until_running
 from topology.on_ray.lease import LeaseSeconds
 from topology.on_ray.nodes import cluster_nodes
 from topology.on_ray.packages import preparation, runtime_env_for
@@ -79,6 +79,8 @@ class RayRuntime(Runtime):
             charter = self._charter(topology, name or topology.name.replace("/", "-"), owner, make_handle)
             controller = claim(charter, name is not None, replace)
             try:
+                if charter.runtime_env is None:
+                    start_processes(len(charter.placement.workers))
                 description = wait_until_running(controller, owner, self.progress)
                 return RayTopology(topology, description, controller, owner)
             except BaseException:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -65,6 +66,7 @@ class WorkerProcess:
         self._receiver = EdgeReceiver(order.authority, fed_from_elsewhere, order.host, order.certificate)
         if self._group.ingest.streams or self._group.results:
             self._clients = _serve_clients(self._group, order, settings)
+        threading.Thread(target=self._prepare, args=(self._group,), name="preparing", daemon=True).start()
 
     def address(self) -> Address | Failure:
         """Return where the worker listens, or why a task could not be built."""
@@ -116,6 +118,12 @@ class WorkerProcess:
             self._group.close_queues()
             self._group.ingest.close()
         self._over.set()
+
+    def _prepare(self, group: TaskGroup) -> None:
+        """Do what the first rows would wait for, while other workers start."""
+        for component in {name: task.node.component for (name, _), task in group.tasks.items()}.values():
+            with suppress(Exception):  # tasks meet the same error with their first rows, and report it
+                component.prepare()
 
     def _failed(self, error: TaskError) -> None:
         self._fail(Failure((error.component, error.task), error.traceback_text))

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from indexes import Live
+from indexes import Live, prepare_kernels
 from operators.engines.handshake_join.streams import ENTERING, LEAVING, SEGMENT, FlowStream
 from operators.engines.shared.index_setting import IndexSetting, index_note
 from operators.engines.shared.steps import Step
@@ -155,6 +155,9 @@ class HandshakeCore(Bolt):
     def note(self) -> str:
         rows = "rows passing by" if self.moving else f"rows {self.number}, {self.number + self.cores}, ..."
         return f"{rows}; {index_note(self.setting)}"
+
+    def prepare(self) -> None:
+        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         return (MovingCoreTask if self.moving else HandshakeCoreTask)(self, len(context.origins))

@@ -13,7 +13,7 @@ from itertools import pairwise, zip_longest
 import numpy as np
 import pyarrow as pa
 
-from indexes import Keys, Matches, WindowIndex
+from indexes import Keys, Matches, WindowIndex, prepare_kernels
 from operators.engines.index_join.key_share import KeyShare
 from operators.engines.shared.answering import Answering
 from operators.engines.shared.index_setting import IndexSetting, index_note
@@ -57,6 +57,9 @@ class IndexJoinElement(Bolt):
     @property
     def note(self) -> str:
         return f"{self.threads} {'thread' if self.threads == 1 else 'threads'}; {index_note(self.setting)}"
+
+    def prepare(self) -> None:
+        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         share = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from indexes import Matches
+from indexes import Matches, prepare_kernels
 from operators.engines.pan_join.commands import Create, Expire, Insert, Probe, Status
 from operators.engines.pan_join.records import find_records
 from operators.engines.pan_join.streams import RECORDS, PanStream
@@ -51,6 +51,9 @@ class PanWorker(Bolt):
     @property
     def note(self) -> str:
         return f"{self.setting.structure}, answers with {'records' if self.records else 'positions'}"
+
+    def prepare(self) -> None:
+        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         return PanWorkerTask(self)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from indexes import prepare_kernels
 from operators.engines.shared.index_setting import IndexSetting, index_note
 from operators.engines.shared.steps import Step
 from operators.engines.shared.store_and_probe import StoreAndProbeTask
@@ -44,6 +45,9 @@ class ProcessingThread(Bolt):
     @property
     def note(self) -> str:
         return index_note(self.setting)
+
+    def prepare(self) -> None:
+        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         return ProcessingTask(self, context.task, context.parallelism)

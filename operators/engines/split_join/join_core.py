@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from indexes import prepare_kernels
 from operators.engines.shared.index_setting import IndexSetting, index_note
 from operators.engines.shared.store_and_probe import StoreAndProbeTask
 from operators.protocol.stream_ids import outputs_of
@@ -43,6 +44,9 @@ class JoinCore(Bolt):
     @property
     def note(self) -> str:
         return f"rows {self.number}, {self.number + self.cores}, ...; {index_note(self.setting)}"
+
+    def prepare(self) -> None:
+        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         return StoreAndProbeTask(self.negated, self.setting, self.ordered, self.number, self.cores)

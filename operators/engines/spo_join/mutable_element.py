@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from indexes import Choice, Live, Matches, TieredRuns
+from indexes import Choice, Live, Matches, TieredRuns, prepare_kernels
 from operators.engines.shared.answering import Answering
 from operators.engines.shared.selectivity import SelectivePairs
 from operators.engines.shared.steps import Step, StepTask
@@ -50,6 +50,9 @@ class MutableElement(Bolt):
     def note(self) -> str:
         several = "; segments permute the two most selective dimensions of the first rows"
         return str(CHOICE) + (several if len(self.negated) > 2 else "")
+
+    def prepare(self) -> None:
+        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         return MutableTask(self)

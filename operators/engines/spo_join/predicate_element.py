@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from indexes import TieredRuns
+from indexes import TieredRuns, prepare_kernels
 from operators.engines.shared.steps import Step, StepTask
 from operators.engines.spo_join.segments import run_batch
 from operators.engines.spo_join.streams import BLOCKS, RANGES, RUNS
@@ -51,6 +51,9 @@ class PredicateElement(Bolt):
     @property
     def note(self) -> str:
         return self.written
+
+    def prepare(self) -> None:
+        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         return PredicateTask(self)

@@ -83,6 +83,11 @@ def test_numba_is_imported_with_the_first_call(tmp_path: Path) -> None:
     assert run(tmp_path, ["-c", program], tmp_path) == "False True"
 
 
+def test_kernels_can_be_prepared_before_the_first_call(tmp_path: Path) -> None:
+    program = "import sys, indexes; indexes.prepare_kernels(); print('numba' in sys.modules)"
+    assert run(tmp_path, ["-c", program], tmp_path) == "True"
+
+
 def test_machine_code_is_loaded_without_the_compiler(parts: Path, tmp_path: Path) -> None:
     program = "import sys, parts.outer; print('numba.misc.cffiimpl' in sys.modules)"  # what only a compiler needs
 
