@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 
 class DiskBudget:
     """Counts the bytes of all logs that share it. More than `limit` is back-pressure and not an error: see `has_room`.
@@ -14,10 +16,12 @@ class DiskBudget:
             raise ValueError(f"a disk budget of {limit} bytes leaves no room: give 1 or more, or None for no limit")
         self.limit = limit
         self.used = 0
+        self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
         """Count bytes that a log keeps, or (negative) no longer keeps."""
-        self.used += count
+        with self._lock:  # logs have threads of their own
+            self.used += count
 
     @property
     def has_room(self) -> bool:

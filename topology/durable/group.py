@@ -60,6 +60,7 @@ class GroupBuilder:
         self._pieces: list[Piece] = []
         self._sum = 0
         self._size = 0
+        self._table = 0
 
     def __len__(self) -> int:
         return len(self._records)
@@ -67,13 +68,14 @@ class GroupBuilder:
     @property
     def nbytes(self) -> int:
         """About as many bytes as the group will have."""
-        return self._size + HEADER.size + sum(map(len, self._records)) if self._records else 0
+        return self._size + HEADER.size + self._table if self._records else 0
 
     def add(self, record: Record) -> None:
         """Add a record; nothing is changed if its header is not JSON."""
         header = json.dumps(dict(record.header), allow_nan=False)
         places = [self._add_rows(rows) for rows in record.batches]
         self._records.append(f"[{header},{json.dumps(places)}]")
+        self._table += len(self._records[-1])
 
     def finished(self, segment: str, number: int, first_record: int, opening: Mapping[str, object] | None) -> Group:
         """Return the group; `opening` describes the segment, and belongs to its first group."""

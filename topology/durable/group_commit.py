@@ -66,6 +66,12 @@ class GroupCommit:
         """Whether more should be appended."""
         return self._log.has_room
 
+    @property
+    def waiting_bytes(self) -> int:
+        """What is held in memory because it is not durable yet."""
+        with self._changed:
+            return self._log.waiting_bytes
+
     def append(self, record: Record, then: Callable[[Ticket], None] | None = None) -> Ticket:
         """Append a record. `then` is called by the committing thread when it is durable, or never will be: be brief."""
         return self._add(lambda: self._log.append(record), then)
@@ -138,12 +144,10 @@ class GroupCommit:
             return bool(self._tickets or self._trim_before)
 
     def _trim(self) -> None:
-        before = self._trim_before
-        if before:
-            self._log.trim(before)
-            with self._changed:
-                if self._trim_before == before:
-                    self._trim_before = 0
+        with self._changed:  # a segment that begins meanwhile would list those before it
+            if self._trim_before:
+                self._log.trim(self._trim_before)
+                self._trim_before = 0
 
     def _acknowledge(self) -> None:
         durable = self._log.durable

@@ -55,7 +55,8 @@ class Log:
         """The last record that survives, and all before it; None until the first commit."""
         self._store = store
         self._reserve = reserve
-        self._free = store.free_bytes()
+        self.free_bytes = store.free_bytes()
+        """What the disk had left when it was last asked; None for a store without a limit."""
         self._kept = list(kept)
         self._garbage = list(garbage)
         self._cleaned = False
@@ -65,8 +66,8 @@ class Log:
         self._synced: tuple[SegmentName, End] | None = None
         self._durable: KeptSegment | None = None
         self._fenced: str | None = None
+        self._begin(kept[-1].name.number + 1 if kept else 1, self._only(start))
         budget.add(sum(segment.end.nbytes for segment in kept))
-        self._begin(kept[-1].name.number + 1 if kept else 1, start)
 
     @property
     def segment(self) -> int:
@@ -91,12 +92,14 @@ class Log:
     @property
     def waiting_bytes(self) -> int:
         """What has been appended and is not durable yet; it is held in memory."""
-        return self._open.nbytes + sum(group.nbytes for _, _, group in self._waiting)
+        return self._open.nbytes + sum(group.nbytes for _, _, group in list(self._waiting))
 
     @property
     def has_room(self) -> bool:
         """Whether more should be appended: the budget is not used up and the disk not nearly full."""
-        free = self._free is None or self._free >= self._reserve
+        if self.free_bytes is not None and self.free_bytes < self._reserve:
+            self.free_bytes = self._store.free_bytes()  # others may have made room since
+        free = self.free_bytes is None or self.free_bytes >= self._reserve
         return free and self.budget.has_room and not self.disk_full
 
     def append(self, record: Record) -> Position:
@@ -108,9 +111,10 @@ class Log:
     def rotate(self, start: Record) -> Position:
         """Begin a segment with its start record; return that one's position. A later commit makes it durable."""
         self._check_fenced()
+        opening = self._only(start)
         self._freeze()
         self._kept.append(KeptSegment(self._name, self._end))
-        return self._begin(self.segment + 1, start)
+        return self._begin(self.segment + 1, opening)
 
     def commit(self) -> Position | None:
         """Make everything durable that has been appended; return `durable`. If the disk is full, that is less."""
@@ -135,7 +139,7 @@ class Log:
                 self._acknowledge(*self._synced)
             self.disk_full = False
             yield from self._clean_steps()
-            self._free = self._store.free_bytes()
+            self.free_bytes = self._store.free_bytes()
         except OSError as error:
             if error.errno not in _FULL:
                 raise StoreError(
@@ -175,7 +179,7 @@ class Log:
             for older in kept_in(self._store.marks()):
                 if older.epoch <= self.epoch and older != mark:
                     self._store.unmark(str(older))
-            self._free = self._store.free_bytes()
+            self.free_bytes = self._store.free_bytes()
         except OSError as error:
             raise StoreError(f"the log cannot be trimmed: {error}; trim again") from error
 
@@ -192,10 +196,15 @@ class Log:
         self.budget.add(self._open.nbytes - self.kept_bytes)
         self._store.close()
 
-    def _begin(self, number: int, start: Record) -> Position:
+    def _only(self, record: Record) -> GroupBuilder:
+        group = GroupBuilder(self._encoder)
+        group.add(record)
+        return group
+
+    def _begin(self, number: int, opening: GroupBuilder) -> Position:
         self._name = SegmentName(number, self.epoch)
         self._end = End()
-        self._open.add(start)
+        self._open = opening
         self._freeze(described(self.epoch, self._kept))
         return Position(number, 0)
 

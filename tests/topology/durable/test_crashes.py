@@ -94,6 +94,19 @@ def test_a_full_disk_is_a_state_and_goes_on_when_there_is_room() -> None:
     assert numbers(take_over(DiskStore(disk))) == [1, 2, 3]
 
 
+def test_a_disk_that_is_nearly_full_has_no_room_until_others_make_some() -> None:
+    disk = SimulatedDisk()
+    disk.capacity = 5_000
+    log = take_over(DiskStore(disk)).start(numbered(0), reserve=4_000)
+    log.commit()
+    had_room = log.has_room
+    log.append(numbered(1, rows=300))
+    assert log.commit() == Position(1, 1)
+    assert [had_room, log.has_room] == [True, False]
+    disk.capacity = 10_000
+    assert log.has_room
+
+
 def test_a_full_disk_can_be_trimmed() -> None:
     disk = SimulatedDisk()
     log = started(DiskStore(disk))

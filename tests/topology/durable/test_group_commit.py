@@ -61,10 +61,12 @@ def test_what_is_appended_during_a_sync_shares_the_next_one(store: SlowStore) ->
     others = [committer.append(numbered(number)) for number in range(2, 100)]
     assert [ticket.durable for ticket in (first, *others)] == [False] * 99
     assert not first.wait(0)
+    assert committer.waiting_bytes > 98 * 10
     store.allowed.set()
     assert others[-1].wait(PATIENCE)
     assert [ticket.durable for ticket in (first, *others)] == [True] * 99
     assert store.syncs == before + 2
+    assert committer.waiting_bytes == 0
     committer.close()
     assert numbers(take_over(store)) == list(range(1, 100))
 

@@ -148,9 +148,12 @@ def test_a_header_that_is_not_json_changes_nothing(store: Store) -> None:
     for header in ({"x": object()}, {"x": float("nan")}):
         with pytest.raises((TypeError, ValueError)):
             log.append(Record(header))
+        with pytest.raises((TypeError, ValueError)):
+            log.rotate(Record(header))
     assert log.append(numbered(0)) == Position(1, 1)
     log.commit()
     assert numbers(log) == [0]
+    assert log.segments == [1]
 
 
 def test_a_budget_that_is_used_up_is_back_pressure(store: Store) -> None:

@@ -15,6 +15,7 @@ from random import Random
 
 from tests.topology.durable.stores import all_records, number_of, numbered
 from topology.durable.log import Log
+from topology.durable.names import Epoch
 from topology.durable.record import Position
 from topology.durable.store import Store
 from topology.durable.take_over import take_over, take_over_steps
@@ -29,8 +30,12 @@ ATTEMPTS = 20
 
 @dataclass
 class Life:
-    """What one writer has seen and promised."""
+    """What one writer has seen and promised.
 
+    trimmed_to: the first segment that it found or, from the moment it tries, wanted to keep.
+    """
+
+    epoch: Epoch
     read: list[int]
     trimmed_to: int
     appended: list[int] = field(default_factory=list)
@@ -58,7 +63,7 @@ class History:
             taken = yield from take_over_steps(store, token)
             found = [number_of(record) for position, record in all_records(taken) if position.record > 0]
             log = taken.start(numbered(0), reserve=0)
-            life = Life(found, taken.segments[0] if taken.segments else 1)
+            life = Life(taken.epoch, found, taken.segments[0] if taken.segments else 1)
             yield from self._durable(log, life)
             self.lives.append(life)
             for call in script:
@@ -119,8 +124,9 @@ class History:
         if found is None:
             found = self.final()
         assert found == sorted(set(found)), f"once and in order: {found}"
+        # A trim of an earlier writer counts if its successor found it, as the successor's life says.
+        first = max(self.lives, key=lambda life: life.epoch).trimmed_to if self.lives else 1
         for life in self.lives:
-            first = max(other.trimmed_to for other in self.lives)
             promised = {number for number in life.acknowledged if self.positions[number].segment >= first}
             assert promised <= set(found), f"acknowledged and lost: {sorted(promised - set(found))} not in {found}"
             if promised:
