@@ -27,7 +27,6 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from indexes import prepare_kernels
 from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
 from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
 from operators.intake.waiting_run import SourceName
@@ -91,9 +90,6 @@ class Gate(Bolt):
     def note(self) -> str:
         bounds = [f"{stream} out of order by up to {written(bound)}" for stream, bound in self.out_of_order]
         return "; ".join(["ordered by event time, source, offset", *bounds])
-
-    def prepare(self) -> None:
-        prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
         return GateTask(dict(self.event_time), self.step_rows, context.spill_directory, dict(self.out_of_order))

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace as changed
+from pathlib import Path
 from typing import Any, TextIO
 
 import grpc
@@ -88,9 +89,10 @@ def start_processes(workers: int) -> None:
 
     Until the controller has started and asks for workers, all processors but one would be idle. So there is a process
     for each of the others, but no more than this node needs if the workers are spread evenly. A process that is not
-    used ends soon. Ray uses it only for actors without a `runtime_env`.
+    used ends soon. Ray uses it only for actors without a `runtime_env`. Where a process is idle already, the controller
+    gets it and asks for the workers at once, so there is nothing to gain.
 
-    Ray has no public call for this. If the call fails, Ray starts all processes when it is asked for the workers.
+    Ray has no public calls for this. If they fail, Ray starts all processes when it is asked for the workers.
     """
     context = ray.get_runtime_context()
     nodes, here = [node for node in ray.nodes() if node["Alive"]], context.get_node_id()
@@ -105,7 +107,18 @@ def start_processes(workers: int) -> None:
         request.runtime_env_info.serialized_runtime_env = "{}"
         channel = init_grpc_channel(f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}")
         with suppress(grpc.RpcError), channel:
-            NodeManagerServiceStub(channel).PrestartWorkers(request, timeout=PRESTART_SECONDS)
+            raylet = NodeManagerServiceStub(channel)
+            known = raylet.GetWorkerPIDs(node_manager_pb2.GetWorkerPIDsRequest(), timeout=PRESTART_SECONDS)
+            if not any(map(_is_idle, known.pids)):
+                raylet.PrestartWorkers(request, timeout=PRESTART_SECONDS)
+
+
+def _is_idle(process: int) -> bool:
+    """Whether a process of Ray waits for work, as the name says that Ray gives it."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().startswith(b"ray::IDLE")
+    except OSError:  # it has ended
+        return False
 
 
 def wait_until_running(controller: Any, owner: str | None, shown: bool) -> Description:
