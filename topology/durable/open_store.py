@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -35,11 +36,13 @@ def open_store(uri: str | Path, folder: str = "") -> Store:
                 raise StoreError(
                     f"{text!r} names the machine {parts.netloc!r}: a local path has three slashes, file:///"
                 )
+            if parts.query or parts.fragment:
+                raise StoreError(f"{text!r}: a directory has no options; write ? as %3F and # as %23")
             text = unquote(parts.path)
         elif parts.scheme == "s3":
             return _bucket(text, folder)
         else:
-            raise StoreError(f"{text!r}: no store for {parts.scheme}://; {_KNOWN}")
+            raise StoreError(f"no store for {parts.scheme}://; {_KNOWN}")
     if not text:
         raise StoreError(f"an empty path is no store: {_KNOWN}")
     return _directory(Path(text) / folder)
@@ -47,7 +50,7 @@ def open_store(uri: str | Path, folder: str = "") -> Store:
 
 def _directory(path: Path) -> Store:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        _make(path)
         store = DiskStore(LocalDisk(path.resolve()))
         _try(store)
     except OSError as error:
@@ -57,17 +60,29 @@ def _directory(path: Path) -> Store:
     return store
 
 
+def _make(path: Path) -> None:
+    """Make a directory and those above it, so that they survive: each is an entry of the one above."""
+    if path.is_dir():
+        return
+    if path.exists():
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(path))
+    _make(path.parent)
+    path.mkdir(exist_ok=True)
+    LocalDisk(path.parent).sync_directory()
+
+
 def _bucket(uri: str, folder: str) -> Store:
     try:
         filesystem, root = pafs.FileSystem.from_uri(uri)
         store = ObjectStore(filesystem, f"{root}/{folder}".rstrip("/"))
         _try(store)
     except (OSError, pa.ArrowInvalid) as error:
-        shown = uri.partition("?")[0].rpartition("@")[2]  # without keys
+        shown = uri.partition("?")[0].rpartition("@")[2].removeprefix("s3://")
+        # Not `from error`: it may quote the URI, which may hold keys.
         raise StoreError(
-            f"cannot write to {shown.removeprefix('s3://')} on S3: {error}; "
+            f"cannot write to {shown} on S3: {str(error).replace(uri, shown)}; "
             f"check bucket, region, endpoint and credentials"
-        ) from error
+        ) from None
     return store
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,8 @@ def test_several_logs_live_in_folders_of_one_store(tmp_path: Path, s3_uri: str) 
     [
         ("ftp://host/place", "no store for ftp://; give a directory"),
         ("file://host/place", "three slashes"),
+        ("file:///tmp/place?shared=true", "a directory has no options"),
+        ("s3://bucket/place?shared=true", "cannot write to bucket/place on S3: .*shared"),
         ("", "empty path"),
         ("/dev/null/state", "cannot write to the directory /dev/null/state: Not a directory"),
         ("/proc/state", "cannot write to the directory /proc/state"),
@@ -73,7 +77,23 @@ def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
     assert finished.stdout.startswith(f"StoreError cannot write to the directory {tmp_path}: Permission denied")
 
 
-def test_a_bucket_that_does_not_exist_is_refused_without_its_keys(s3_uri: str) -> None:
-    with pytest.raises(StoreError, match="cannot write to missing/log on S3") as caught:
-        open_store(s3_uri.replace("@bucket", "@missing/log").replace("test:test", "test:hidden"))
-    assert "hidden" not in str(caught.value)
+def test_new_directories_survive_as_entries_of_those_above(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def noticed(file: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{file}"))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", noticed)
+    open_store(tmp_path / "one" / "two")
+    assert synced[:2] == [str(tmp_path), str(tmp_path / "one")]
+
+
+@pytest.mark.parametrize("place", ["@missing/log", "@bucket/a b^c", "@"])
+def test_a_bucket_that_cannot_be_used_is_refused_without_its_keys(s3_uri: str, place: str) -> None:
+    with pytest.raises(StoreError, match=r"cannot write to .* on S3") as caught:
+        open_store(s3_uri.replace("@bucket", place).replace("test:test", "test:hidden"))
+    told = "".join(traceback.format_exception(caught.value))
+    assert "StoreError" in told
+    assert "hidden@" not in told

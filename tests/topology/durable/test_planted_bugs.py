@@ -32,6 +32,7 @@ def run_tests(root: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 def test_the_copy_passes_without_a_bug(tmp_path: Path) -> None:
     finished = run_tests(copied(tmp_path), "--quick")
     assert finished.returncode == pytest.ExitCode.OK, finished.stdout
