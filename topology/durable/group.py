@@ -181,9 +181,6 @@ class _Pieces:
         rest = -sum(map(len, pieces)) % ALIGNMENT
         return [*pieces, bytes(rest)] if rest else pieces
 
-    def writable(self) -> bool:
-        return True
-
     def flush(self) -> None:
         """Nothing is held back."""
 

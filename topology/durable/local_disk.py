@@ -25,7 +25,7 @@ class LocalDisk:
         self._open: dict[str, int] = {}
 
     def create(self, name: str) -> None:
-        self._keep(name, os.open(self.directory / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(self.directory / name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
     def write(self, name: str, at: int, pieces: Sequence[Piece]) -> None:
         file = self._file(name)
@@ -73,10 +73,7 @@ class LocalDisk:
 
     def _file(self, name: str) -> int:
         if name not in self._open:
-            self._keep(name, os.open(self.directory / name, os.O_RDWR | os.O_CLOEXEC))
+            self._open[name] = os.open(self.directory / name, os.O_RDWR | os.O_CLOEXEC)
+            if len(self._open) > _OPEN_FILES:
+                os.close(self._open.pop(next(iter(self._open))))
         return self._open[name]
-
-    def _keep(self, name: str, file: int) -> None:
-        self._open[name] = file
-        if len(self._open) > _OPEN_FILES:
-            os.close(self._open.pop(next(iter(self._open))))

@@ -61,7 +61,6 @@ class Log:
         self._garbage = list(garbage)
         self._cleaned = False
         self._encoder = RowsEncoder()
-        self._open = GroupBuilder(self._encoder)
         self._waiting: deque[tuple[SegmentName, int, Group]] = deque()
         self._synced: tuple[SegmentName, End] | None = None
         self._durable: KeptSegment | None = None

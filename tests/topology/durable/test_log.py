@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 
 from tests.topology.durable.calls import CALLS, make_calls
 from tests.topology.durable.stores import KINDS, all_records, new_store, numbered, numbers, started
+from topology.durable import group
 from topology.durable.budget import DiskBudget
 from topology.durable.open_store import open_store
 from topology.durable.record import Position, Record
+from topology.durable.steps import finish
 from topology.durable.store import Store
-from topology.durable.take_over import take_over
-from topology.graph.errors import StoreError
+from topology.durable.take_over import take_over, take_over_steps
+from topology.graph.errors import FencedError, StoreError
 
 
 @pytest.fixture(params=KINDS)
@@ -131,6 +134,56 @@ def test_trimming_removes_what_comes_before_and_nothing_else(store: Store) -> No
     assert log.kept_bytes == log.budget.used < kept
     assert numbers(take_over(store)) == [2, 3]
     assert len(store.segments()) == 3
+
+
+def test_one_mark_of_trimming_is_enough(store: Store) -> None:
+    log = started(store)
+    for _ in range(3):
+        log.rotate(numbered(-1))
+        log.commit()
+        log.trim(log.segment)
+    assert [name for name in store.marks() if name.startswith("kept-")] == [f"kept-000000000004-{log.epoch}"]
+
+
+def test_a_fenced_writer_writes_nothing_more(store: Store) -> None:
+    old = started(store)
+    new = started(store)
+    old.append(numbered(1))
+    with pytest.raises(FencedError, match="another process has taken the log over"):
+        old.commit()
+    left = {name: [buffer.size for buffer in store.read(name)] for name in store.segments()}
+    for call in (old.commit, lambda: old.append(numbered(2)), lambda: old.rotate(numbered(-1)), lambda: old.trim(1)):
+        with pytest.raises(FencedError):
+            call()
+    assert left == {name: [buffer.size for buffer in store.read(name)] for name in store.segments()}
+    assert numbers(new) == []
+
+
+def test_of_two_that_take_over_at_once_one_is_told_before_it_reads(store: Store) -> None:
+    first, second = (take_over_steps(store, f"{number:016x}") for number in (1, 2))
+    for _ in range(3):  # both have chosen the same number
+        next(first)
+        next(second)
+    assert finish(second).epoch == (1, f"{2:016x}")
+    with pytest.raises(FencedError, match="at the same time"):
+        finish(first)
+
+
+def test_a_newer_format_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group, "VERSION", 2)
+    started(store)
+    with pytest.raises(StoreError, match="has version 2 of the format, and this program reads 1"):
+        take_over(store)
+
+
+def test_a_log_that_is_closed_has_no_open_files(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    log = started(open_store(tmp_path))
+    log.rotate(numbered(-1))
+    log.commit()
+    assert len(os.listdir("/proc/self/fd")) == len(before) + 2
+    log.close()
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 def test_a_segment_that_is_not_durable_cannot_be_trimmed_to(store: Store) -> None:
