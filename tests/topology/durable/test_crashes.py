@@ -161,6 +161,40 @@ def test_a_flipped_bit_is_noticed(seed: int, script: str, place: float) -> None:
     assert found == life.acknowledged[: -len(last)]
 
 
+def test_a_commit_costs_one_write_one_sync_and_one_listing() -> None:
+    disk = SimulatedDisk()
+    log = started(DiskStore(disk))
+    for number in range(3):
+        calls = disk.calls
+        log.append(numbered(number, rows=5))
+        log.append(numbered(number))
+        log.commit()
+        assert disk.calls == calls + 3
+
+
+def test_a_disk_that_fails_during_a_take_over_says_so() -> None:
+    disk = SimulatedDisk()
+    log = started(DiskStore(disk))
+    log.append(numbered(1))
+    log.commit()
+    disk.fail = 1.0
+    with pytest.raises(StoreError, match=r"cannot be taken over: .*input/output error"):
+        take_over(DiskStore(disk))
+    disk.fail = 0.0
+    assert numbers(take_over(DiskStore(disk))) == [1]
+
+
+def test_a_disk_that_fails_during_a_commit_says_so_and_can_be_tried_again() -> None:
+    disk = SimulatedDisk()
+    log = started(DiskStore(disk))
+    log.append(numbered(1))
+    disk.fail = 1.0
+    with pytest.raises(StoreError, match=r"segment 1 of the log cannot be written: .*input/output error.*commit again"):
+        log.commit()
+    disk.fail = 0.0
+    assert log.commit() == Position(1, 1)
+
+
 def test_damage_names_file_and_place() -> None:
     disk = SimulatedDisk()
     log = started(DiskStore(disk))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -120,6 +121,47 @@ def test_what_is_not_committed_is_not_there(store: Store) -> None:
     log.commit()
     log.append(numbered(2))
     assert numbers(log) == numbers(take_over(store)) == [1]
+
+
+def test_columns_that_are_read_lie_at_multiples_of_eight(store: Store) -> None:
+    log = started(store)
+    for number in range(1, 9):
+        log.append(Record({"x" * number: number}, (pa.record_batch({"n": pa.array(range(number), pa.int64())}),)))
+        log.commit()
+    batches = [rows for _, record in all_records(take_over(store)) for rows in record.batches]
+    assert len(batches) == 8
+    assert {rows.column("n").buffers()[1].address % 8 for rows in batches} == {0}
+
+
+def test_a_schema_is_written_once_for_each_group(store: Store) -> None:
+    rows = pa.record_batch({f"a long name of a column, number {number}": [number] for number in range(50)})
+    log = started(store)
+    sizes = [log.kept_bytes]
+    for copies in (1, 2, 3):
+        for _ in range(copies):
+            log.append(Record({}, (rows,)))
+        log.commit()
+        sizes.append(log.kept_bytes)
+    one, two, three = (after - before for before, after in pairwise(sizes))
+    assert abs((three - two) - (two - one)) <= 16
+    assert one > rows.schema.serialize().size > 1_000
+    assert two - one < one - rows.schema.serialize().size
+
+
+def test_what_a_successor_finds_counts_in_its_budget(store: Store) -> None:
+    old = started(store)
+    old.append(numbered(1, rows=100))
+    old.commit()
+    budget = DiskBudget()
+    new = take_over(store).start(numbered(-1), budget)
+    assert budget.used == new.kept_bytes > old.kept_bytes
+
+
+def test_before_its_first_commit_a_log_holds_nothing(store: Store) -> None:
+    log = take_over(store).start(numbered(-1))
+    log.append(numbered(1))
+    assert list(all_records(log)) == []
+    assert log.durable is None
 
 
 def test_trimming_removes_what_comes_before_and_nothing_else(store: Store) -> None:
