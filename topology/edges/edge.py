@@ -221,7 +221,7 @@ class SocketEdge:
     def _write(self, messages: list[Message]) -> None:
         assert self._frames is not None
         try:
-            send(self._frames, self._encoder.encode(messages))
+            send(self._frames, self._encoder.encode(messages, self._bytes >= self._capacity))
         except Exception as error:
             self._write_error = error  # the thread of the edge finds out the reason
         with self._lock:

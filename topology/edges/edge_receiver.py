@@ -1,7 +1,8 @@
 """The consumers' ends of all edges into a process: puts messages into the inboxes of its tasks, and acknowledges them.
 
 A message is acknowledged when its task has taken it from the inbox. One acknowledgement covers all messages up to it,
-so it is sent only now and then, by the thread that takes: after a few steps, or a part of the sender's capacity.
+so it is sent only now and then, by the thread that takes: after a few steps, or a part of the sender's capacity; and
+when the sender has no room and says so, for the two ends may measure the same rows differently.
 
 A producer whose consumer says nothing for `SILENCE_SECONDS` gives it up. So every edge hears that this process is
 alive, more often than that.
@@ -231,6 +232,7 @@ class _EdgeInput:
         self._delivered = 0
         self._taken = 0
         self._before = 0  # messages delivered by older incarnations
+        self._wanted = 0  # acknowledge when so many have been taken
         self._bytes = 0
         self._steps = 0
 
@@ -249,11 +251,13 @@ class _EdgeInput:
             if self._session is session:
                 self._session = None
 
-    def deliver(self, incarnation: int, first: int, messages: Sequence[Message]) -> None:
+    def deliver(self, incarnation: int, first: int, messages: Sequence[Message], answer_wanted: bool) -> None:
         """Put messages into the inbox; the sender has asked for room."""
-        self._turnstile.deliver(incarnation, first, messages, self._push)
+        self._turnstile.deliver(incarnation, first, messages, partial(self._push, answer_wanted))
 
-    def _push(self, messages: Sequence[Message]) -> None:
+    def _push(self, answer_wanted: bool, messages: Sequence[Message]) -> None:
+        if answer_wanted:
+            self._wanted = self._delivered + len(messages)  # before the task can have taken them
         self._inbox.push_all(self._index, messages)
         self._delivered += len(messages)
 
@@ -262,7 +266,8 @@ class _EdgeInput:
         self._taken += 1
         self._bytes += message_bytes(message)
         self._steps += isinstance(message, Punctuation)
-        if self._steps < ACKNOWLEDGED_STEPS and self._bytes * ACKNOWLEDGED_PART < self._capacity:
+        is_due = self._steps >= ACKNOWLEDGED_STEPS or self._bytes * ACKNOWLEDGED_PART >= self._capacity
+        if not is_due and self._taken != self._wanted:
             return
         self._bytes = self._steps = 0
         with self._lock:

@@ -23,13 +23,14 @@ from topology.graph.arrow_rows import embedded, extracted, has_dictionary
 from topology.graph.errors import StaleStreamError
 from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Time, Watermark
 
-_FRAME = struct.Struct("<QII")  # number of the first message, number of headers, offset of the rows
+_FRAME = struct.Struct("<QIII")  # number of the first message, number of headers, offset of the rows, flags
 _FIXED = struct.Struct("<BBHIIIQqd")  # kind, kind of times, labels, bytes of stream and source, schema, bytes of rows,
 #                                       number, born
 _INTEGERS = struct.Struct("<qq")
 _FLOATS = struct.Struct("<dd")
 _SCHEMA, _BATCH, _WHOLE_STREAM, _COLUMNS, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(9)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
+_ANSWER_WANTED = 1
 _ALIGNMENT = 8
 _ROWS_ALIGNMENT = 64
 
@@ -45,8 +46,11 @@ class FrameEncoder:
         self._schemas: list[_KnownSchema] = []
         self._of_stream: dict[str, _KnownSchema] = {}
 
-    def encode(self, messages: Sequence[Message]) -> list[Part]:
-        """Return the frame of the next messages, in pieces: joining them would copy the rows."""
+    def encode(self, messages: Sequence[Message], answer_wanted: bool = False) -> list[Part]:
+        """Return the frame of the next messages, in pieces: joining them would copy the rows.
+
+        answer_wanted: ask the consumer to acknowledge them as soon as they have been taken.
+        """
         headers: list[bytes] = []
         bodies: list[Part] = []
         for message in messages:
@@ -57,7 +61,9 @@ class FrameEncoder:
         count = len(headers)
         packed = b"".join(headers)
         gap = -(_FRAME.size + len(packed)) % _ROWS_ALIGNMENT if bodies else 0
-        frame = _FRAME.pack(self._sequence, count, _FRAME.size + len(packed) + gap)
+        frame = _FRAME.pack(
+            self._sequence, count, _FRAME.size + len(packed) + gap, _ANSWER_WANTED if answer_wanted else 0
+        )
         self._sequence += len(messages)
         return [b"".join((frame, packed, bytes(gap))), *bodies]
 
@@ -110,9 +116,9 @@ class FrameDecoder:
     def __init__(self) -> None:
         self._schemas: list[pa.Schema] = []
 
-    def decode(self, frame: pa.Buffer) -> tuple[int, list[Message]]:
-        """Return the number of the first message, and the messages."""
-        first, count, rows_at = _FRAME.unpack_from(frame)
+    def decode(self, frame: pa.Buffer) -> tuple[int, list[Message], bool]:
+        """Return the number of the first message, the messages, and whether an answer is wanted soon."""
+        first, count, rows_at, flags = _FRAME.unpack_from(frame)
         bodies = frame.slice(rows_at)
         headers = frame.slice(0, rows_at).to_pybytes()
         messages: list[Message] = []
@@ -146,7 +152,7 @@ class FrameDecoder:
                 start += size
             else:
                 messages.append(_control(kind, number, born, times, stream, source))
-        return first, messages
+        return first, messages, bool(flags & _ANSWER_WANTED)
 
 
 def _padded(body: pa.Buffer) -> bytes:

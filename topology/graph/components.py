@@ -112,6 +112,13 @@ class Component(ABC):
     """Where its tasks run in the default placement: in the process of the inputs, in that of the sinks, or (None) each
     in a process of its own. Set it on components that cost little and exchange many messages with their neighbours."""
 
+    side_streams: ClassVar[frozenset[str]] = frozenset()
+    """Streams whose consumers do not hold this component back: it goes on when their queues are full.
+
+    Needed where a consumer downstream waits for this component and for one that a side stream feeds: if the side stream
+    could hold this one back, each would wait for the other. Only for streams that cannot run far ahead, because the
+    other outputs are bounded: the queues of a side stream are not."""
+
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         """The streams it emits, each with its schema, or None where the schema depends on the data."""

@@ -177,9 +177,19 @@ class TaskGroup:
             }
             channels |= {name: edge.push for name, edge in edges.items()}
             send = self._outputs(hosted, channels, near).send
-            room = partial(_all_have_room, list(inboxes.values()), list(edges.values()))
+            main = {name for name in [*inboxes, *edges] if self._holds_back(hosted.node, name[0])}
+            room = partial(
+                _all_have_room,
+                [inbox for name, inbox in inboxes.items() if name in main],
+                [edge for name, edge in edges.items() if name in main],
+            )
         pause = partial(_flush, list(edges.values()))
         return DrivenTask(f"{hosted.node.name}[{hosted.number}]", depth, core, hosted.inbox, send, room, pause)
+
+    def _holds_back(self, producer: Node, consumer: str) -> bool:
+        """Whether a full queue of the consumer makes the producer wait; see `Component.side_streams`."""
+        between = [edge for edge in self.topology.edges if (edge.producer, edge.consumer) == (producer.name, consumer)]
+        return any(edge.stream not in producer.component.side_streams for edge in between)
 
     def _depth(self, node: Node) -> float:
         """How far downstream a component is. Inputs come right after their first consumer in this order.

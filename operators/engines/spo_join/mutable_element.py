@@ -42,6 +42,8 @@ class MutableElement(Bolt):
     permutations: int = 1
     counts: bool = False
 
+    side_streams = frozenset({RUNS.name})
+
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         return outputs_of((*answer_streams(self.counts), RUNS))

@@ -31,6 +31,8 @@ class PermutationElement(Bolt):
     elements: int
     permute: bool = True
 
+    side_streams = frozenset({SEGMENTS.name})
+
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         return outputs_of((SEGMENTS,))

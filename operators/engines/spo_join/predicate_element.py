@@ -44,6 +44,8 @@ class PredicateElement(Bolt):
     logical_elements: int
     permutations: int
 
+    side_streams = frozenset({RUNS.name})
+
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         return outputs_of((LIMITS, BLOCKS, RANGES, RUNS))

@@ -235,6 +235,23 @@ def test_messages_larger_than_the_capacity_pass_one_by_one(consumers: Listen, ca
         edge.close()
 
 
+def test_slices_of_a_large_batch_do_not_stop_the_edge(consumers: Listen) -> None:
+    """The producer counts the memory that a slice keeps alive, the consumer what has arrived of it."""
+    large = pa.record_batch({"n": pa.array([None, *range(19_999)])})
+    with consumers() as end:
+        edge = end.connect(capacity=50_000)
+
+        def produce() -> None:
+            for first in range(10):
+                edge.put(Batch("default", large.slice(first, 1), first))
+
+        producer = threading.Thread(target=produce)
+        producer.start()
+        assert [message.first for message in end.take(10) if isinstance(message, Batch)] == list(range(10))
+        producer.join(LONG)
+        edge.close()
+
+
 def test_control_messages_never_wait(consumers: Listen) -> None:
     with consumers() as end:
         edge = end.connect(capacity=1)

@@ -66,8 +66,8 @@ def assert_same(arrived: list[Message], sent: list[Message]) -> None:
 
 def test_every_kind_of_message_arrives_as_it_was_sent() -> None:
     frame = FrameEncoder().encode(MESSAGES)
-    first, messages = FrameDecoder().decode(as_received(frame))
-    assert first == 0
+    first, messages, answer_wanted = FrameDecoder().decode(as_received(frame))
+    assert (first, answer_wanted) == (0, False)
     assert_same(messages, MESSAGES)
 
 
@@ -124,6 +124,11 @@ def test_columns_of_a_frame_lie_where_kernels_want_them(rows: int) -> None:
 
 def test_a_message_of_an_unknown_kind_is_refused() -> None:
     frame = bytearray(b"".join(bytes(part) for part in FrameEncoder().encode([Barrier(1)])))
-    frame[16] = 99
+    frame[20] = 99
     with pytest.raises(StaleStreamError, match="unknown kind 99"):
         FrameDecoder().decode(as_received([bytes(frame)]))
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_a_frame_can_ask_for_an_answer(wanted: bool) -> None:
+    assert FrameDecoder().decode(as_received(FrameEncoder().encode([Barrier(1)], wanted)))[2] == wanted
