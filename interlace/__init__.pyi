@@ -36,6 +36,7 @@ from spark_bridge import local_session as local_session
 from spark_bridge import require_java as require_java
 from spark_bridge import results_dataframe as results_dataframe
 from topology import DEFAULT_STREAM as DEFAULT_STREAM
+from topology import AcknowledgedError as AcknowledgedError
 from topology import All as All
 from topology import AuthenticationError as AuthenticationError
 from topology import Barrier as Barrier
@@ -68,6 +69,7 @@ from topology import Message as Message
 from topology import Metrics as Metrics
 from topology import MissingPackageError as MissingPackageError
 from topology import NameTakenError as NameTakenError
+from topology import OffsetGapError as OffsetGapError
 from topology import Origin as Origin
 from topology import OutOfOrderError as OutOfOrderError
 from topology import PartialKey as PartialKey
@@ -82,6 +84,7 @@ from topology import Runtime as Runtime
 from topology import SchemaError as SchemaError
 from topology import Shuffle as Shuffle
 from topology import Sink as Sink
+from topology import SinkHasReaderError as SinkHasReaderError
 from topology import SourceEndedError as SourceEndedError
 from topology import Spout as Spout
 from topology import SpoutTask as SpoutTask
@@ -89,6 +92,7 @@ from topology import StaleStreamError as StaleStreamError
 from topology import State as State
 from topology import Status as Status
 from topology import StoppedError as StoppedError
+from topology import TakenOverError as TakenOverError
 from topology import Task as Task
 from topology import TaskContext as TaskContext
 from topology import TaskError as TaskError

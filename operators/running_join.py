@@ -22,6 +22,7 @@ from topology import (
     InputGuard,
     LocalRuntime,
     Metrics,
+    Reading,
     RunningTopology,
     Runtime,
     SchemaError,
@@ -47,11 +48,16 @@ class RunningJoin(Handle):
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
 
-    def send(self, stream: str, rows: pa.RecordBatch | pa.Table, source: str | None = None) -> None:
+    def send(
+        self, stream: str, rows: pa.RecordBatch | pa.Table, source: str | None = None, *, offset: int | None = None
+    ) -> int:
         if stream not in self._schemas:
-            self._running.check_rows(stream, rows)  # rows that are refused do not fix the schema
+            self._running.check_rows(stream, rows, source, offset)  # rows that are refused do not fix the schema
             self.pin(stream, rows.schema)
-        self._running.send(stream, rows, source)
+        return self._running.send(stream, rows, source, offset=offset)
+
+    def next_offset(self, stream: str, source: str | None = None) -> int:
+        return self._running.next_offset(stream, source)
 
     def flush(self, timeout: float | None = None) -> None:
         self._running.flush(timeout)
@@ -62,8 +68,11 @@ class RunningJoin(Handle):
     def finish(self, stream: str | None = None, source: str | None = None) -> None:
         self._running.finish(stream, source)
 
-    def results(self, sink: str | None = None, timeout: float | None = None) -> Iterator[pa.RecordBatch]:
-        return self._running.results(sink, timeout)
+    def open_reader(self, sink: str | None, after: int | None, take_over: bool) -> Reading:
+        return self._running.open_reader(sink, after, take_over)
+
+    def acknowledge(self, number: int, sink: str | None = None) -> None:
+        self._running.acknowledge(number, sink)
 
     def late(self, timeout: float | None = None) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows that take no part in the join: stream, source, offset, event_time, reason.

@@ -71,7 +71,7 @@ def _cause(running: Handle, sink: str, error: InterlaceError) -> InterlaceError:
     """Return the error that stopped the topology, where the reader saw only that it stopped."""
     if isinstance(error, StoppedError):
         try:
-            next(running.results(sink, timeout=CAUSE_SECONDS), None)  # raises the reason
+            next(running.results(sink, timeout=CAUSE_SECONDS, take_over=True), None)  # raises the reason
         except InterlaceError as cause:
             return cause
     return error

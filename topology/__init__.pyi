@@ -32,6 +32,7 @@ from .graph.components import SpoutTask as SpoutTask
 from .graph.components import Task as Task
 from .graph.components import TaskContext as TaskContext
 from .graph.errors import ERROR_KINDS as ERROR_KINDS
+from .graph.errors import AcknowledgedError as AcknowledgedError
 from .graph.errors import AuthenticationError as AuthenticationError
 from .graph.errors import ClusterError as ClusterError
 from .graph.errors import ConnectionLostError as ConnectionLostError
@@ -44,13 +45,16 @@ from .graph.errors import InputError as InputError
 from .graph.errors import InterlaceError as InterlaceError
 from .graph.errors import MissingPackageError as MissingPackageError
 from .graph.errors import NameTakenError as NameTakenError
+from .graph.errors import OffsetGapError as OffsetGapError
 from .graph.errors import OutOfOrderError as OutOfOrderError
 from .graph.errors import QuotaError as QuotaError
 from .graph.errors import SchemaError as SchemaError
+from .graph.errors import SinkHasReaderError as SinkHasReaderError
 from .graph.errors import SourceEndedError as SourceEndedError
 from .graph.errors import StaleStreamError as StaleStreamError
 from .graph.errors import StoppedError as StoppedError
 from .graph.errors import StoreError as StoreError
+from .graph.errors import TakenOverError as TakenOverError
 from .graph.errors import TaskError as TaskError
 from .graph.errors import TlsError as TlsError
 from .graph.errors import TopologyError as TopologyError
@@ -88,6 +92,8 @@ from .graph.resources import Resources as Resources
 from .handle.endpoint import Endpoint as Endpoint
 from .handle.handle import Handle as Handle
 from .handle.handle import log as log
+from .handle.results import Reading as Reading
+from .handle.results import Results as Results
 from .handle.running import MakeHandle as MakeHandle
 from .handle.running import RunningTopology as RunningTopology
 from .handle.running import Runtime as Runtime

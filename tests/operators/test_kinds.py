@@ -117,14 +117,13 @@ def test_an_unmatched_row_comes_out_while_the_streams_go_on(name: str) -> None:
         running.send("R", rows([3], [30]))
         running.send("S", rows([4], [30]))
         found: list[dict[str, Any]] = []
-        for batch in running.results(timeout=20):
-            found += batch.to_pylist()
-            if len(found) == 2:
-                break
+        results = running.results(timeout=20)
+        while len(found) < 2:
+            found += next(results).to_pylist()
         assert [(row["R.id"], row["S.id"]) for row in found] == [(2, 2), (1, None)]
         running.finish("R")
         running.finish("S")
-        rest = [row for batch in running.results(timeout=20) for row in batch.to_pylist()]
+        rest = [row for batch in results for row in batch.to_pylist()]
     assert [(row["R.id"], row["S.id"]) for row in rest] == [(3, None)]
 
 

@@ -49,7 +49,7 @@ GOOD = {(1, 7), (1, 8), (2, 8)}
 def test_what_is_refused_changes_nothing() -> None:
     good_r, good_s = R.to_batches()[0], S.to_batches()[0]
     with join().launch(sources={"R": ["R"], "S": ["S"]}) as running:
-        refused: list[tuple[Callable[[], None], type[Exception]]] = [
+        refused: list[tuple[Callable[[], object], type[Exception]]] = [
             (lambda: running.send("T", good_r), UnknownInputError),
             (lambda: running.send("R", good_r.drop_columns(["x"])), SchemaError),
             (lambda: running.send("R", good_r.drop_columns(["ts"])), SchemaError),
@@ -61,7 +61,7 @@ def test_what_is_refused_changes_nothing() -> None:
             with pytest.raises(error):
                 action()
         running.send("R", good_r)
-        later: list[tuple[Callable[[], None], type[Exception]]] = [
+        later: list[tuple[Callable[[], object], type[Exception]]] = [
             (lambda: running.send("R", good_r), OutOfOrderError),
             (lambda: running.send("R", good_r.set_column(1, "x", pa.array([1, 2, 3]))), SchemaError),
             (lambda: running.send("S", good_s.set_column(1, "x", pa.array(["a", "b", "c"]))), SchemaError),

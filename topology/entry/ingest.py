@@ -85,13 +85,25 @@ class Ingest:
                 self._watch.heard_of(stream, source)
                 target.put(Watermark(None, DEFAULT_STREAM, source))
 
-    def send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
-        """Take the next rows of a source; returns when there is room for them."""
+    def send(self, stream: str, source: str, rows: pa.RecordBatch, offset: int | None = None) -> int:
+        """Take the next rows of a source, those from `offset` on; returns when there is room for them.
+
+        Return the offset of the row that comes next.
+        """
         target = self._streams[stream]
         with self._sending(), target.order:
-            batch = target.ledger.accept(source, rows)
-            self._watch.heard_of(stream, source)
-            self._enqueue(target, batch)
+            new = rows if offset is None else target.ledger.new_rows(source, rows, offset)
+            if new is not None:
+                batch = target.ledger.accept(source, new)
+                self._watch.heard_of(stream, source)
+                self._enqueue(target, batch)
+            return target.ledger.next_offset(source)
+
+    def next_offset(self, stream: str, source: str) -> int:
+        """The offset of the next row of a source; behind rows that wait for room."""
+        target = self._streams[stream]
+        with target.order:
+            return target.ledger.next_offset(source)
 
     def finish(self, stream: str, source: str | None = None) -> None:
         """End one source, or with None the whole stream: only rows committed before will still enter."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from topology.entry.input_guard import InputGuard
 from topology.graph.components import DEFAULT_STREAM, Input
-from topology.graph.errors import InputError, SourceEndedError
+from topology.graph.errors import InputError, OffsetGapError, SourceEndedError
 from topology.graph.messages import Batch, Time
 
 
@@ -102,6 +102,26 @@ class SourceLedger:
                 return False
             self._sources[source] = _Source()
             return True
+
+    def next_offset(self, source: str) -> int:
+        """The offset of the next row of a source: the rows that it has sent; 0 if it is not known."""
+        with self.lock:
+            return self._sources.get(source, _Source()).count
+
+    def new_rows(self, source: str, rows: pa.RecordBatch, offset: int) -> pa.RecordBatch | None:
+        """Return those of the rows from `offset` on that are not here already; None if all are.
+
+        What is dropped is not compared with what is here. Rows behind a gap are refused.
+        """
+        with self.lock:
+            known = self._sources.get(source, _Source())
+            if known.attempt is not None:
+                return rows  # refused by `accept`: a committed source has all its rows
+            if offset > known.count:
+                raise OffsetGapError.between(self._stream, source, known.count, offset)
+            if offset < known.count and offset + rows.num_rows <= known.count:
+                return None
+            return rows.slice(known.count - offset)
 
     def accept(self, source: str, rows: pa.RecordBatch) -> Batch:
         """Check the next rows that a source sends, and number them; `record` counts them once they are queued."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, overload
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -19,10 +20,11 @@ from topology.flight.calls_under_way import calls_under_way
 from topology.flight.connection import connect
 from topology.flight.exchanges import Exchanges
 from topology.flight.feed import Feed
-from topology.graph.arrow_rows import extracted
-from topology.graph.errors import InputError, StoppedError
+from topology.flight.reading import FlightReading
+from topology.graph.errors import InputError, OffsetGapError, StoppedError
 from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
+from topology.handle.results import Results, numbered_results, plain_results
 
 SEND_BYTES = 4 * 1024 * 1024
 """Larger batches are split before they are sent."""
@@ -46,24 +48,45 @@ class FlightClient:
         self._client = connect(endpoint)
         self._exchanges = Exchanges(self._client, f"the topology at {endpoint.location}")
         self._feeds: dict[str, Feed] = {}
+        self._readings: WeakSet[FlightReading] = WeakSet()
         self._taken: dict[str, int] = {}
+        self._offsets: dict[tuple[str, str], int] = {}  # of each stream and source, behind what was sent
         self._turns: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
         calls_under_way.add(self)
 
-    def send(self, stream: str, source: str, batches: Batches) -> int:
+    def send(self, stream: str, source: str, batches: Batches, offset: int | None = None) -> int:
         """Send the next rows of a source; return their number. Waits for room, not until the topology has taken them.
+
+        offset: that of the first row; as for `Handle.send`.
 
         Raises an `InputError` if the topology has refused rows of an earlier call: its `rows_taken` is the number of
         rows of this client that have been taken from the stream; nothing behind them has. The rows of this call have
         not been sent then. `flush` finds out whether they were taken.
         """
+        if offset is not None and offset > self.sent_offset(stream, source):
+            self._require_no_gap(stream, source, offset)
         rows = 0
         with self._used(stream, source) as feed:
             for piece in _pieces(stream, batches):
-                feed.write(piece, source, self.waiting)
+                feed.write(piece, source, self.waiting, None if offset is None else offset + rows)
                 rows += piece.num_rows
+                self._note_sent(stream, source, piece.num_rows, None if offset is None else offset + rows)
         return rows
+
+    def next_offset(self, stream: str, source: str) -> int:
+        """Return how many rows of a source the topology has taken, behind all that this client has sent."""
+        self.flush()
+        offset = int(self._act("offset", stream, source, deadline=False))
+        with self._lock:
+            self._offsets[stream, source] = offset
+        return offset
+
+    def sent_offset(self, stream: str, source: str) -> int:
+        """Return the offset behind the last row that was sent, if all are taken; asks only for a source that is new."""
+        with self._lock:
+            known = self._offsets.get((stream, source))
+        return self.next_offset(stream, source) if known is None else known
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until the topology has taken all rows that were sent; raises what `send` would raise.
@@ -115,28 +138,66 @@ class FlightClient:
         answer = self._act("schema", stream)
         return pa.ipc.read_schema(pa.py_buffer(answer)) if answer else None
 
-    def results(self, sink: str) -> Generator[pa.RecordBatch, None, None]:
-        """Iterate over the rows of a sink until its end. Rows are given out once; leaving early gives up the rest."""
-        exchange = self._exchanges.begin(self._aligned, "results", sink)
-        try:
-            with self._exchanges.calling():
-                exchange.writer.done_writing()
-            while True:
-                with self._exchanges.calling():
-                    try:
-                        chunk = exchange.reader.read_chunk()
-                    except StopIteration:
-                        return
-                if chunk.app_metadata is not None:
-                    yield extracted(pa.py_buffer(chunk.app_metadata.to_pybytes()))
-                else:
-                    yield chunk.data
-        finally:
-            exchange.close()
+    @overload
+    def results(
+        self,
+        sink: str,
+        timeout: float | None = None,
+        *,
+        after: int | None = None,
+        numbered: Literal[False] = False,
+        take_over: bool = False,
+    ) -> Results[pa.RecordBatch]: ...
+
+    @overload
+    def results(
+        self,
+        sink: str,
+        timeout: float | None = None,
+        *,
+        after: int | None = None,
+        numbered: Literal[True],
+        take_over: bool = False,
+    ) -> Results[tuple[int, pa.RecordBatch]]: ...
+
+    def results(
+        self,
+        sink: str,
+        timeout: float | None = None,
+        *,
+        after: int | None = None,
+        numbered: bool = False,
+        take_over: bool = False,
+    ) -> Results[Any]:
+        """Iterate over the rows of a sink until its end; as `Handle.results`, whose arguments these are.
+
+        A reader that leaves, or whose process is killed, loses nothing: what it has not acknowledged is given to the
+        next one.
+        """
+        reading = self.open_reader(sink, after, take_over)
+        if numbered:
+            return numbered_results(reading, timeout)
+        return plain_results(reading, timeout, acknowledges=after is None)
+
+    def open_reader(self, sink: str, after: int | None = None, take_over: bool = False) -> FlightReading:
+        """Begin to read a sink; raises an error if it has a reader, unless this one takes over."""
+        reading = FlightReading(self._exchanges, self._aligned, sink, after, take_over)
+        self._readings.add(reading)
+        return reading
+
+    def acknowledge(self, number: int, sink: str) -> None:
+        """Say that all rows of a sink up to and including `number` have been dealt with; see `Handle.acknowledge`."""
+        if number >= 0:
+            self._act("acknowledge", sink, str(number))
 
     def close(self) -> None:
-        """Wait until all rows that were sent have been taken, and close the connection; harmless when repeated."""
+        """Wait until all rows that were sent have been taken, and close the connection; harmless when repeated.
+
+        Readers leave: what they have acknowledged counts, and one that goes on raises a `StoppedError`.
+        """
         try:
+            for reading in list(self._readings):
+                reading.leave(StoppedError("the connection is closed"))
             for stream in list(self._feeds):
                 with self._used(stream) as feed:
                     feed.close(self.waiting)
@@ -184,7 +245,20 @@ class FlightClient:
                 feed.abandon(error if isinstance(error, Exception) else StoppedError("the call was interrupted"))
                 self._feeds.pop(stream, None)
                 self._taken[stream] = feed.rows_taken
+                with self._lock:  # rows may not have been taken: ask again
+                    self._offsets = {key: offset for key, offset in self._offsets.items() if key[0] != stream}
                 raise
+
+    def _note_sent(self, stream: str, source: str, rows: int, end: int | None) -> None:
+        with self._lock:
+            known = self._offsets.get((stream, source))
+            if known is not None:
+                self._offsets[stream, source] = known + rows if end is None else max(known, end)
+
+    def _require_no_gap(self, stream: str, source: str, offset: int) -> None:
+        known = self.next_offset(stream, source)  # another client may have sent rows meanwhile
+        if offset > known:
+            raise OffsetGapError.between(stream, source, known, offset)
 
     def _act(self, *parts: str, body: bytes = b"", deadline: bool = True) -> bytes:
         exchange = self._exchanges.begin(self._action_options if deadline else self._options, *parts)

@@ -77,8 +77,9 @@ class Call:
 TakeRows = Callable[[Call, Path, Iterator[Chunk]], Iterator[bytes]]
 """Takes the chunks of a client; yields answers."""
 
-GiveRows = Callable[[Call, Path, Callable[[], bool]], Iterator[bytes]]
-"""Yields the FlightData of rows; the third argument tells whether the client has gone."""
+GiveRows = Callable[[Call, Path, Callable[[], bool], Iterator[bytes] | None], Iterator[bytes]]
+"""Yields the FlightData of rows. The third argument tells whether the client has gone; the fourth has the metadata of
+what the client still sends, or is None if it cannot send any."""
 
 Act = Callable[[Call, Path, bytes], bytes]
 
@@ -170,7 +171,8 @@ class ClientPort(grpc.GenericRpcHandler):
             data = read_flight_data(first)
             operation, path = split_path(read_path(data.descriptor))
             if operation in self.gets:
-                yield from self.gets[operation](call, path, lambda: not context.is_active())
+                said = (bytes(read_flight_data(message).metadata) for message in messages)
+                yield from self.gets[operation](call, path, lambda: not context.is_active(), said)
             elif operation in self.actions:
                 body = data.metadata or read_flight_data(next(messages, b"")).metadata  # Arrow's client sends it apart
                 yield metadata_data(self.actions[operation](call, path, bytes(body)))
@@ -198,7 +200,7 @@ class ClientPort(grpc.GenericRpcHandler):
     def _get(self, call: Call, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         with _answering(context), call.usage.call(context.peer()):
             operation, path = split_path(read_list(read_ticket(request)))
-            yield from find_operation(self.gets, operation)(call, path, lambda: not context.is_active())
+            yield from find_operation(self.gets, operation)(call, path, lambda: not context.is_active(), None)
 
     def _act(self, call: Call, request: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         with _answering(context), call.usage.call(context.peer()):

@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from topology.flight.exchanges import Exchanges
+from topology.flight.operations import source_metadata
 from topology.graph.arrow_rows import is_flat
 from topology.graph.errors import ConnectionLostError, InputError, InterlaceError, StoppedError
 from topology.graph.messages import rows_bytes
@@ -82,12 +83,15 @@ class Feed:
         self._refused: _Stream | None = None  # to be closed by the next who writes
         self._thread: threading.Thread | None = None
 
-    def write(self, rows: pa.RecordBatch, source: str, waiting: Waiting) -> None:
-        """Send a batch; wait for room. If the server refuses it, a later call raises that, unless the schema is new."""
+    def write(self, rows: pa.RecordBatch, source: str, waiting: Waiting, offset: int | None = None) -> None:
+        """Send a batch, which begins at `offset` if that is given; wait for room.
+
+        If the server refuses it, a later call raises that, unless the schema is new.
+        """
         size = rows_bytes(rows)
         with self._lock:
             self._wait_until(self._has_room, waiting)
-            self._queue.append(_Item(rows, source.encode(), size))
+            self._queue.append(_Item(rows, source, offset, size))
             self._batches += 1
             self._bytes += size
             small = self._bytes <= SMALL_BATCH_BYTES
@@ -221,12 +225,13 @@ class Feed:
         if not self._queue:
             return []
         first = self._queue.popleft()
-        group, size = [first], first.size
+        group, size, end = [first], first.size, first.end
         if self._one_by_one:
             self._one_by_one -= 1
             return group
-        while self._queue and size + self._queue[0].size <= TOGETHER_BYTES and first.can_join(self._queue[0]):
+        while self._queue and size + self._queue[0].size <= TOGETHER_BYTES and first.can_join(self._queue[0], end):
             size += self._queue[0].size
+            end = self._queue[0].end
             group.append(self._queue.popleft())
         return group
 
@@ -281,16 +286,21 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A batch on its way, with the name of its source and its size."""
+    """A batch on its way, with the name of its source, its offset if it has one, and its size."""
 
     rows: pa.RecordBatch
-    metadata: bytes
+    source: str
+    offset: int | None
     size: int
 
-    def can_join(self, other: _Item) -> bool:
-        """Whether the other batch can travel in one message with this one."""
-        same = self.metadata == other.metadata and self.rows.schema.equals(other.rows.schema, check_metadata=True)
-        return same and is_flat(self.rows.schema)
+    @property
+    def end(self) -> int | None:
+        return None if self.offset is None else self.offset + self.rows.num_rows
+
+    def can_join(self, other: _Item, end: int | None) -> bool:
+        """Whether the other batch can travel in one message with this one; `end` is the offset behind those between."""
+        same = self.source == other.source and end == other.offset
+        return same and self.rows.schema.equals(other.rows.schema, check_metadata=True) and is_flat(self.rows.schema)
 
 
 class _Stream:
@@ -330,7 +340,7 @@ class _Stream:
     def write(self, group: list[_Item]) -> None:
         """Send batches as one message."""
         rows = group[0].rows if len(group) == 1 else pa.concat_batches([item.rows for item in group])
-        self._writer.write_with_metadata(rows, group[0].metadata)
+        self._writer.write_with_metadata(rows, source_metadata(group[0].source, group[0].offset))
 
     def ask(self) -> None:
         """Ask the server for an acknowledgement."""

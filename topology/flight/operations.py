@@ -19,6 +19,9 @@ Path = tuple[str, ...]
 
 Operation = TypeVar("Operation")
 
+_DIGITS = 18
+"""The longest number, in digits."""
+
 MAX_SUBJECT_BYTES = 16 * 1024
 """The longest subject of a call; a stream, a source and an attempt need far less."""
 
@@ -64,3 +67,28 @@ def find_operation(operations: Mapping[str, Operation], name: str) -> Operation:
         known = ", ".join(f"'{known}'" for known in operations) or "none"
         raise InputError(f"there is no operation '{name[:40]}' of this kind; operations: {known}")
     return operations[name]
+
+
+def named_parts(path: Path, *names: str) -> Path:
+    """Return the path of a call, which must have these parts."""
+    if len(path) != len(names) or not all(path):
+        raise InputError(f"the call must name: {', '.join(names)}")
+    return path
+
+
+def read_number(where: str, text: str) -> int:
+    """Return a number that is not negative; `where` begins the refusal of anything else."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise InputError(f"{where}: '{text[:20]}' is not a number of rows")
+    return int(text)
+
+
+def source_metadata(source: str, offset: int | None) -> bytes:
+    """The metadata of a batch: the name of its source, and behind a zero byte its offset, if that is given."""
+    return source.encode() if offset is None else f"{source}\0{offset}".encode()
+
+
+def read_source(metadata: bytes) -> tuple[str, int | None]:
+    """Read what `source_metadata` wrote; `UnicodeDecodeError` if it is no text."""
+    source, marked, offset = metadata.decode().partition("\0")
+    return source, read_number(f"source '{source[:80]}'", offset) if marked else None

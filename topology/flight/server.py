@@ -4,14 +4,20 @@ A call is checked in full before it reaches the ingest: token, operation, names,
 the ingest waits for room the handler stops reading, and Flight's flow control makes the client wait.
 
 Operations (`operations.py` says how they are named):
-  put    send, stream, source        live rows; a batch's metadata may name another source
+  put    send, stream, source        live rows; a batch's metadata may name another source, and the offset of its rows
   put    stage, stream, source, attempt
          They are acknowledged with the rows and batches taken so far ("1200 12"): now and then, for metadata without
          a batch, and at the end, even if the last batch is refused.
   action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
+  action offset, stream, source      answers with the rows that the source has sent
   action schema, stream              answers with the schema, or with nothing while it is not known
   action finish, stream [, source]
-  get    results, sink               rows are given out once, to one reader at a time
+  action acknowledge, sink, number   forgets results up to this number
+  get    results, sink [, after [, "take over"]]
+         One reader at a time; each batch has the number of its first row in its metadata (8 bytes, little-endian).
+         A get acknowledges by that action. An exchange may also write numbers as metadata: those of results that it
+         has dealt with. It is told first where it begins and what is there ("12 40"), and learns the end by a message
+         without rows; it leaves by ending its side.
 All of them also as an exchange, which a client can cancel at any time: its descriptor names the operation. The body of
 an action is then the metadata of that message or of the next, and so is its answer.
 """
@@ -22,36 +28,25 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
-from topology.checks.flight_data import rows_data, schema_data
 from topology.checks.quotas import Quotas
 from topology.checks.rows_decoder import sound_schema
 from topology.entry.ingest import ExplainedStop, Failure, Ingest
 from topology.flight.client_port import Call, Chunk, ClientPort
-from topology.flight.operations import Path
-from topology.graph.arrow_rows import embedded, has_dictionary, is_flat
-from topology.graph.errors import InputError, InterlaceError, QuotaError, StoppedError, TopologyError
+from topology.flight.operations import Path, named_parts, read_number, read_source
+from topology.flight.results_server import ResultsServer
+from topology.graph.errors import InputError, InterlaceError, QuotaError, TopologyError
 from topology.graph.graph import Topology
 from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
 from topology.handle.results_queue import ResultsQueue
 from topology.security.tokens import Authority, Grant, Right
 
-LOOK_UP_SECONDS = 0.5
-"""How often a handler that waits for results checks that its reader is still there."""
-
-TOGETHER_BYTES = 128 * 1024
-"""Results that wait for their reader are joined up to this size."""
-
 ACKNOWLEDGED_BATCHES = 4
 ACKNOWLEDGED_BYTES = 1024 * 1024
 """How much a handler takes before it acknowledges it without being asked."""
-
-_DIGITS = 18
-"""The longest number of rows, in digits."""
 
 
 class TopologyServer:
@@ -72,20 +67,21 @@ class TopologyServer:
     ) -> None:
         self._topology = topology
         self._ingest = ingest
-        self._results = results
-        self._failure = failure
         self._explained = ExplainedStop(failure)
         self._authority = authority or Authority()
         self._port = port or ClientPort(self._authority, quotas=quotas)
         self._tokens: dict[tuple[str, bool], str] = {}
-        self._readers: set[str] = set()
         self._lock = threading.Lock()
-        self._reader_left = threading.Condition(self._lock)
         self._port.puts.update(send=self._send, stage=self._stage)
         self._port.actions.update(
-            open=self._open, pin=self._pin, schema=self._schema, commit=self._commit, finish=self._finish
+            open=self._open,
+            pin=self._pin,
+            schema=self._schema,
+            commit=self._commit,
+            finish=self._finish,
+            offset=self._offset,
         )
-        self._port.gets.update(results=self._read)
+        ResultsServer(topology.name, results, self._port, failure)
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         """Return where to write an input or read a sink; with `control`, also to commit and finish the input."""
@@ -100,18 +96,19 @@ class TopologyServer:
         self._port.close()
 
     def _send(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:
-        stream, default_source = _parts(path, "stream", "source")
+        stream, default_source = named_parts(path, "stream", "source")
         self._require(call, Right.WRITE, stream, source=default_source)
 
         def take(rows: pa.RecordBatch, metadata: bytes) -> None:
-            source = self._source(metadata) or default_source
+            name, offset = self._source(metadata)
+            source = name or default_source
             with self._explained, self._counted(call, stream, source):
-                self._ingest.send(stream, source, rows)
+                self._ingest.send(stream, source, rows, offset)
 
         return _acknowledged(self._named(stream, chunks), take)
 
     def _stage(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:
-        stream, source, attempt = _parts(path, "stream", "source", "attempt")
+        stream, source, attempt = named_parts(path, "stream", "source", "attempt")
         self._require(call, Right.WRITE, stream, source=source, attempt=attempt)
 
         def take(rows: pa.RecordBatch, metadata: bytes) -> None:
@@ -120,14 +117,19 @@ class TopologyServer:
         return _acknowledged(self._named(stream, chunks), take)
 
     def _open(self, call: Call, path: Path, body: bytes) -> bytes:
-        stream, source = _parts(path, "stream", "source")
+        stream, source = named_parts(path, "stream", "source")
         self._require(call, Right.WRITE, stream, source=source)
         with self._explained, self._counted(call, stream, source):
             self._ingest.open(stream, source)
         return b""
 
+    def _offset(self, call: Call, path: Path, body: bytes) -> bytes:
+        stream, source = named_parts(path, "stream", "source")
+        self._require(call, Right.WRITE, stream, source=source)
+        return str(self._ingest.next_offset(stream, source)).encode()
+
     def _pin(self, call: Call, path: Path, body: bytes) -> bytes:
-        (stream,) = _parts(path, "stream")
+        (stream,) = named_parts(path, "stream")
         self._require(call, Right.WRITE, stream)
         with _naming(stream):
             schema = sound_schema(body, self._port.quotas)
@@ -135,81 +137,38 @@ class TopologyServer:
         return b""
 
     def _schema(self, call: Call, path: Path, body: bytes) -> bytes:
-        (stream,) = _parts(path, "stream")
+        (stream,) = named_parts(path, "stream")
         self._require(call, Right.WRITE, stream)
         schema = self._ingest.schema(stream)
         return b"" if schema is None else bytes(schema.serialize())
 
     def _commit(self, call: Call, path: Path, body: bytes) -> bytes:
-        stream, source, attempt, rows = _parts(path, "stream", "source", "attempt", "rows")
+        stream, source, attempt, rows = named_parts(path, "stream", "source", "attempt", "rows")
         self._require(call, Right.CONTROL, stream, source=source, attempt=attempt)
-        if not (rows.isascii() and rows.isdecimal() and len(rows) <= _DIGITS):
-            raise InputError(f"stream '{stream}', source '{source}': '{rows[:20]}' is not a number of rows")
+        count = read_number(f"stream '{stream}', source '{source}'", rows)
         with self._explained:
-            self._ingest.commit(stream, source, attempt, int(rows))
+            self._ingest.commit(stream, source, attempt, count)
         return b""
 
     def _finish(self, call: Call, path: Path, body: bytes) -> bytes:
-        stream, source = (*path, None) if len(path) == 1 else _parts(path, "stream", "source")
+        stream, source = (*path, None) if len(path) == 1 else named_parts(path, "stream", "source")
         self._require(call, Right.CONTROL, stream, source=source or "")
         with self._explained:
             self._ingest.finish(stream, source)
         return b""
-
-    def _read(self, call: Call, path: Path, is_gone: Callable[[], bool]) -> Iterator[bytes]:
-        (sink,) = _parts(path, "sink")
-        call.caller.require(Right.READ, sink)
-        if sink not in self._results:
-            raise InputError(f"topology '{self._topology.name}' has no sink '{sink}' here")
-        with self._reader_left:
-            # A reader that has gone is noticed a moment later; the next one need not fail because of that.
-            if not self._reader_left.wait_for(lambda: sink not in self._readers, 4 * LOOK_UP_SECONDS):
-                raise InputError(f"sink '{sink}' has a reader already; its results are read once, by one reader")
-            self._readers.add(sink)
-        batches = self._waiting(sink, is_gone)
-        first = next(batches, None)
-        if first is None:
-            yield schema_data(pa.schema([]))
-            return
-        yield schema_data(first.schema)
-        has_dictionaries = any(has_dictionary(kind) for kind in first.schema.types)
-        for rows, metadata in _in_one_schema(first, batches):
-            yield from rows_data(rows, has_dictionaries, metadata)
-
-    def _waiting(self, sink: str, is_gone: Callable[[], bool]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a sink until its end; give up when the reader has gone."""
-        queue = self._results[sink]
-        try:
-            while not queue.finished:
-                rows = queue.next(LOOK_UP_SECONDS)
-                if rows is not None:
-                    rows = _with_waiting(queue, rows)
-                if is_gone():
-                    if rows is not None:
-                        queue.give_back(rows)
-                    return
-                if rows is not None:
-                    yield rows
-                    self._port.require_open()
-                elif queue.closed or self._port.closed:
-                    raise queue.error or self._failure() or StoppedError("the topology has been stopped")
-        finally:
-            with self._reader_left:
-                self._readers.discard(sink)
-                self._reader_left.notify_all()
 
     def _named(self, stream: str, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """Name the stream in the refusals of its chunks."""
         with _naming(stream):
             yield from chunks
 
-    def _source(self, metadata: bytes) -> str:
+    def _source(self, metadata: bytes) -> tuple[str, int | None]:
         try:
-            source = metadata.decode()
+            source, offset = read_source(metadata)
         except ValueError:
             raise InputError("the metadata of a batch must be the name of its source, as UTF-8") from None
         self._port.quotas.check_name("a source", source)
-        return source
+        return source, offset
 
     def _counted(self, call: Call, stream: str, source: str) -> AbstractContextManager[None]:
         return call.usage.source(stream, source, partial(self._ingest.is_open, stream))
@@ -230,21 +189,6 @@ def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:
         return (Grant(Right.READ, stream),)
     known = ", ".join(f"'{name}'" for name in [*topology.inputs, *topology.sinks]) or "none"
     raise TopologyError(f"topology '{topology.name}' has no input or sink '{stream}'; its inputs and sinks: {known}")
-
-
-def _with_waiting(queue: ResultsQueue, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows and those that wait behind them as one batch: a message costs more than a few rows."""
-    together, size = [rows], rows_bytes(rows)
-    while size < TOGETHER_BYTES and is_flat(rows.schema):
-        more = queue.next(0)
-        if more is None:
-            break
-        size += rows_bytes(more)
-        if size > TOGETHER_BYTES or not more.schema.equals(rows.schema, check_metadata=True):
-            queue.give_back(more)
-            break
-        together.append(more)
-    return rows if len(together) == 1 else pa.concat_batches(together)
 
 
 def _acknowledged(chunks: Iterator[Chunk], take: Callable[[pa.RecordBatch, bytes], None]) -> Iterator[bytes]:
@@ -268,17 +212,6 @@ def _acknowledged(chunks: Iterator[Chunk], take: Callable[[pa.RecordBatch, bytes
     yield f"{rows} {batches}".encode()
 
 
-def _in_one_schema(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Any]]:
-    """Fit batches into a Flight stream, which has one schema: others travel in the metadata of an empty batch."""
-    nothing = first.slice(0, 0)
-    yield first, b""
-    for rows in rest:
-        if rows.schema.equals(first.schema, check_metadata=True):
-            yield rows, b""
-        else:
-            yield nothing, embedded(rows)
-
-
 @contextmanager
 def _naming(stream: str) -> Iterator[None]:
     """Name the stream in a refusal of what a client sent to it."""
@@ -290,9 +223,3 @@ def _naming(stream: str) -> Iterator[None]:
         if type(error) is not InputError:
             raise
         raise InputError(f"stream '{stream}': {error}") from None
-
-
-def _parts(path: Path, *names: str) -> Path:
-    if len(path) != len(names) or not all(path):
-        raise InputError(f"the call must name: {', '.join(names)}")
-    return path

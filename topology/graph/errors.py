@@ -6,10 +6,13 @@
 `ClusterError`: the Ray cluster cannot be joined. Nothing was launched.
 `StoreError`: what survives failures cannot be kept or read, and the owner of the disk or bucket helps.
 `FencedError`: this process has been replaced, and ends.
+`TakenOverError`: another reader reads on, and this one ends.
 `TaskError`: the code of a component failed while running, and the topology has stopped.
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 
 class InterlaceError(Exception):
@@ -87,6 +90,26 @@ class SourceEndedError(InputError):
     """A source sent rows after it had ended."""
 
 
+class OffsetGapError(InputError):
+    """A source sent rows with an offset beyond its next one: rows before them are missing."""
+
+    @classmethod
+    def between(cls, stream: str, source: str, known: int, offset: int) -> Self:
+        """Return the error of rows from `offset` on, where those from `known` on are missing."""
+        return cls(
+            f"stream '{stream}', source '{source}': rows from offset {offset} on were sent, but those from {known} to "
+            f"{offset - 1} are missing; go on from next_offset(), which is {known}"
+        )
+
+
+class SinkHasReaderError(InputError):
+    """A sink is read by one reader at a time, and has one."""
+
+
+class AcknowledgedError(InputError):
+    """A reader asks for results that have been acknowledged and are gone; the message names the first that is kept."""
+
+
 class QuotaError(InputError):
     """A client asks for more than its token may use; the message names the limit and the remedy."""
 
@@ -114,6 +137,10 @@ class TaskError(InterlaceError, RuntimeError):
             f"component '{self.component}', task {self.task}, failed: {last[0]}\n"
             f"--- traceback of the task ---\n{self.traceback_text.rstrip()}"
         )
+
+
+class TakenOverError(InterlaceError, RuntimeError):
+    """Another reader has taken over the sink; what this one has not acknowledged is given to that one."""
 
 
 class StoppedError(InterlaceError, RuntimeError):

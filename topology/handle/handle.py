@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, overload
 
 import pyarrow as pa
 
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
+from topology.handle.results import Reading, Results, numbered_results, plain_results
 from topology.handle.status import Status
 from topology.tasks.metrics import Metrics
 
@@ -32,7 +34,7 @@ class Handle(ABC):
     """The name under which it runs."""
 
     @abstractmethod
-    def send(self, stream: str, rows: Rows, source: str | None = None) -> None:
+    def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
         """Send the next rows of a source (by default one source named after the stream).
 
         Waits for room: a slow reader of the results makes `send` wait. In this process the rows have been taken when it
@@ -40,6 +42,19 @@ class Handle(ABC):
         processes gets rows ahead of its answers. Then a refusal may be raised by a later call of `send`, `flush` or
         `finish`; its `rows_taken` says how many rows sent to the stream have been taken, and nothing behind them has.
         The first rows of a stream and of a source are always answered before `send` returns.
+
+        Return the next offset: how many rows the source has sent so far, these included, if all are taken.
+
+        offset: that of the first row, so that a program that does not know what was taken can send again: rows that are
+                there already are dropped, also part of a batch, without comparing them. Rows beyond the next offset
+                raise an `OffsetGapError` at once, and nothing changes.
+        """
+
+    @abstractmethod
+    def next_offset(self, stream: str, source: str | None = None) -> int:
+        """Return how many rows of a source have been taken: the offset of its next row; 0 if the source is not known.
+
+        Waits until the rows that this handle has sent have been taken.
         """
 
     @abstractmethod
@@ -60,11 +75,68 @@ class Handle(ABC):
         `results()` comes to its end when all streams are finished and their results have been read.
         """
 
-    @abstractmethod
-    def results(self, sink: str | None = None, timeout: float | None = None) -> Iterator[pa.RecordBatch]:
+    @overload
+    def results(
+        self,
+        sink: str | None = None,
+        timeout: float | None = None,
+        *,
+        after: int | None = None,
+        numbered: Literal[False] = False,
+        take_over: bool = False,
+    ) -> Results[pa.RecordBatch]: ...
+
+    @overload
+    def results(
+        self,
+        sink: str | None = None,
+        timeout: float | None = None,
+        *,
+        after: int | None = None,
+        numbered: Literal[True],
+        take_over: bool = False,
+    ) -> Results[tuple[int, pa.RecordBatch]]: ...
+
+    def results(
+        self,
+        sink: str | None = None,
+        timeout: float | None = None,
+        *,
+        after: int | None = None,
+        numbered: bool = False,
+        take_over: bool = False,
+    ) -> Results[Any]:
         """Iterate over what reaches a sink, in order; ends when everything has been finished and read.
 
-        timeout: stop iterating after this many seconds without rows; call again to go on.
+        Rows are numbered from 0, and kept until they are acknowledged; kept rows are bounded in bytes, and a full sink
+        makes `send` wait. Reading begins at once, with the first row that nobody has acknowledged. A plain loop
+        acknowledges a batch by asking for the next, or for the end. So one that breaks off, or fails in its body, loses
+        nothing: the next reader gets the batch that it had in hand, and all after it. With `numbered` or `after`
+        nothing is acknowledged except by `acknowledge`.
+
+        timeout:   stop iterating after this many seconds without rows; call again to go on.
+        after:     begin after the row of this number, which a reader has been given; -1: at the start. Raises an
+                   `AcknowledgedError` that names the first row that is kept, if rows behind `after` are gone.
+        numbered:  yield pairs: the number of the first row, and the batch.
+        take_over: end the iteration of another reader, in any process, by a `TakenOverError`. Without it a second
+                   reader is refused with a `SinkHasReaderError` while the first has not left.
+
+        Raises a `StoppedError` if the topology is stopped before the end, so that part of a result never looks whole.
+        """
+        reading = self.open_reader(sink, after, take_over)
+        if numbered:
+            return numbered_results(reading, timeout)
+        return plain_results(reading, timeout, acknowledges=after is None)
+
+    @abstractmethod
+    def open_reader(self, sink: str | None, after: int | None, take_over: bool) -> Reading:
+        """Begin to read a sink; what `results` iterates over."""
+
+    @abstractmethod
+    def acknowledge(self, number: int, sink: str | None = None) -> None:
+        """Say that all rows of a sink up to and including `number` have been dealt with: nobody gets them again.
+
+        Harmless when repeated. Rows that no reader has been given are refused.
         """
 
     @abstractmethod
@@ -99,17 +171,27 @@ class Handle(ABC):
         """Stop all tasks and free what they hold; harmless when repeated. Raises what made a task fail, once."""
 
     async def results_async(
-        self, sink: str | None = None, timeout: float | None = None
-    ) -> AsyncIterator[pa.RecordBatch]:
+        self,
+        sink: str | None = None,
+        timeout: float | None = None,
+        *,
+        after: int | None = None,
+        numbered: bool = False,
+        take_over: bool = False,
+    ) -> AsyncIterator[Any]:
         """As `results`, for `async for`: the event loop goes on while this waits for rows in a thread."""
-        rows = self.results(sink, timeout)
         loop = asyncio.get_running_loop()
         waiting = ThreadPoolExecutor(1, thread_name_prefix="results")
+        reading = partial(self.results, sink, timeout, after=after, take_over=take_over)
+        opening: Future[Results[Any]] = waiting.submit(lambda: reading(numbered=True) if numbered else reading())
         try:
-            while (batch := await loop.run_in_executor(waiting, next, rows, None)) is not None:
-                yield batch
+            rows = await asyncio.wrap_future(opening)
+            while (item := await loop.run_in_executor(waiting, next, rows, None)) is not None:
+                yield item
         finally:
-            waiting.shutdown(wait=False)  # the loop goes on at once, even if the thread still waits for rows
+            # The loop goes on at once, even if the thread still waits: for rows, which this ends, or to begin.
+            opening.add_done_callback(_close)
+            waiting.shutdown(wait=False)
 
     def sink_schema(self, sink: str) -> pa.Schema | None:
         """Return the columns of the rows that reach a sink, where they are known before any has."""
@@ -127,3 +209,8 @@ class Handle(ABC):
             if error is None:
                 raise
             log.exception("while stopping after another error")
+
+
+def _close(opening: Future[Results[Any]]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

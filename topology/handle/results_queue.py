@@ -1,87 +1,280 @@
-"""The queue of rows that have reached a sink and wait for their reader, bounded in bytes."""
+"""The rows that have reached a sink and wait for their reader or for its acknowledgement, bounded in bytes."""
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Callable
 
 import pyarrow as pa
 
 from topology.graph.components import Emit
-from topology.graph.messages import Batch, End, Message, Punctuation
-from topology.tasks.inbox import Inbox
+from topology.graph.errors import (
+    AcknowledgedError,
+    InputError,
+    SinkHasReaderError,
+    StoppedError,
+    TakenOverError,
+)
+from topology.graph.messages import Batch, End, Message, Punctuation, rows_bytes
+from topology.handle.kept_results import KeptResults, Place
+from topology.handle.results import Reading
 from topology.tasks.metrics import TaskCounters
+
+log = logging.getLogger("interlace")
+
+FULL_WARNING_SECONDS = 10.0
+"""After how long a reader that waits although there is no room for more results is warned."""
 
 
 class ResultsQueue:
-    """The reader's side of one sink. The sink's task waits while it is full, so a slow reader slows the topology."""
+    """The results of one sink. It is full when what is kept, but for the batch in a reader's hands, reaches `capacity`.
 
-    def __init__(self, capacity: int) -> None:
-        self._inbox = Inbox(1, capacity)
-        self._given_back: pa.RecordBatch | None = None
-        self.finished = False
+    A full queue makes the sink's task wait, so a slow reader slows the topology; the batch in hand does not count, or
+    the topology would stand still while a large batch is being dealt with. One reader reads at a time.
+    """
+
+    def __init__(self, capacity: int, sink: str = "results") -> None:
+        self.sink = sink
         self.error: Exception | None = None
+        self._capacity = capacity
+        self._kept = KeptResults()
+        self._held = 0  # bytes that count against the capacity
+        self._given = 0  # the number behind the last row that any reader has got
+        self._ended = False
+        self._closed = False
+        self._reader: QueueReader | None = None
+        self._on_room: Callable[[], None] | None = None
+        self._lock = threading.RLock()  # a reader that is garbage-collected closes itself, in any thread
+        self._changed = threading.Condition(self._lock)
 
     @property
     def has_room(self) -> bool:
         """Whether the next rows need not wait."""
-        return self._inbox.has_room(0)
+        return self._held < self._capacity
 
     def call_when_room(self, action: Callable[[], None]) -> None:
         """Call `action` each time that room appears."""
-        self._inbox.on_room = lambda index: action()
+        self._on_room = action
 
     def push(self, counters: TaskCounters, emit: Emit) -> None:
-        """Queue what the sink's task emits, which has asked for room, and record its latency."""
+        """Keep what the sink's task emits, which has asked for room, and record its latency."""
         message = emit.message
-        if isinstance(message, Batch) or message == End():  # readers do not need the end of a single source
-            self._inbox.push(0, message)
-        self._note_latency(counters, message)
+        if isinstance(message, Batch):
+            with self._lock:
+                self._keep(message.rows)
+        elif message == End():  # readers do not need the end of a single source
+            self.end()
+        _note_latency(counters, message)
 
     def put(self, rows: pa.RecordBatch) -> None:
         """Add rows; waits while the queue is full."""
-        self._inbox.put(0, Batch("", rows))
+        size = rows_bytes(rows)
+        with self._lock:
+            self._changed.wait_for(lambda: self._closed or self._fits(size))
+            self._keep(rows)
 
     def end(self) -> None:
-        """Queue the end."""
-        self._inbox.put(0, End())
+        """Say that no more rows will come."""
+        with self._lock:
+            self._ended = True
+            self._changed.notify_all()
 
-    def next(self, timeout: float | None = None) -> pa.RecordBatch | None:
-        """Return the next rows; None if `timeout` has passed, all rows were read (`finished`) or it is `closed`."""
-        if self._given_back is not None:
-            rows, self._given_back = self._given_back, None
-            return rows
-        if self.finished:
-            return None
-        found = self._inbox.take(timeout=timeout)
-        if found is None:
-            return None
-        message = found[1]
-        if isinstance(message, Batch):
-            return message.rows
-        self.finished = True
-        return None
+    def read(self, after: int | None = None, take_over: bool = False, patience: float = 0.0) -> QueueReader:
+        """Begin to read: from the first row that is not acknowledged, or from the one after number `after`.
 
-    def give_back(self, rows: pa.RecordBatch) -> None:
-        """Take back the rows that `next` returned last, because their reader has gone."""
-        self._given_back = rows
+        take_over: end the iteration of a reader that is there, instead of refusing this one.
+        patience:  seconds to wait for a reader that may just be leaving.
+        """
+        with self._lock:
+            if after is not None:
+                self._check_after(after)
+            if not take_over:
+                self._changed.wait_for(lambda: self._reader is None, patience)
+                if self._reader is not None:
+                    raise SinkHasReaderError(
+                        f"sink '{self.sink}' has a reader already, and one reads at a time: leave that loop or close() "
+                        f"its iterator, or read with take_over=True, which ends it"
+                    )
+            replaced, self._reader = self._reader, None
+            if replaced is not None:
+                replaced.taken_over = True
+            self._fill()
+            place = self._kept.start() if after is None else self._kept.place_after(after)
+            self._reader = reader = QueueReader(self, self._kept, place)
+            self._note_change()
+            return reader
+
+    def acknowledge(self, number: int) -> None:
+        """Forget all rows up to and including this number; one that was acknowledged before changes nothing."""
+        with self._lock:
+            if number >= self._given:
+                given = f"the last was number {self._given - 1}" if self._given else "none has been given out"
+                raise InputError(
+                    f"sink '{self.sink}': result {number} cannot be acknowledged, because it has not been given to a "
+                    f"reader; {given}"
+                )
+            had_room = self.has_room
+            self._kept.acknowledge(number)
+            self._fill()
+            self._note_change()
+        self._tell_of_room(not had_room)
 
     def close(self, error: Exception | None = None) -> None:
-        """Drop all rows; keep `error` for readers that find the queue closed."""
-        self.error = self.error or error
-        self._inbox.close()
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed before all rows were read."""
-        return self._inbox.closed and not self.finished
-
-    @staticmethod
-    def _note_latency(counters: TaskCounters, message: Message) -> None:
-        if isinstance(message, Batch | Punctuation) and message.born:
-            counters.latencies.append(time.time() - message.born)
+        """Drop all rows; readers that have not reached the end raise `error`, or else `StoppedError`."""
+        with self._lock:
+            self.error = self.error or error
+            self._closed = True
+            self._kept.clear()
+            self._note_change()
 
     @property
     def nbytes(self) -> int:
-        """Bytes waiting for the reader."""
-        return self._inbox.nbytes
+        """Bytes that are kept, for the reader or until it acknowledges them."""
+        return self._kept.nbytes
+
+    def _keep(self, rows: pa.RecordBatch) -> None:
+        if self._closed:
+            raise StoppedError("the topology has been stopped")
+        self._kept.append(rows)
+        self._note_change()
+
+    def _fits(self, size: int) -> bool:
+        return not self._held or self._held + size <= self._capacity
+
+    def _note_change(self) -> None:
+        """Count the bytes again and wake everyone who waits."""
+        self._held = self._kept.nbytes - (0 if self._reader is None else self._reader.bytes_in_hand)
+        self._changed.notify_all()
+
+    def _fill(self) -> None:
+        """Bring in rows that wait elsewhere; here there are none."""
+
+    def _more_to_come(self) -> bool:
+        """Whether rows may still come."""
+        return not self._ended
+
+    def _check_after(self, after: int) -> None:
+        first = self._kept.acknowledged + 1
+        if after < first - 1:
+            raise AcknowledgedError(
+                f"sink '{self.sink}': results up to number {first - 1} have been acknowledged and are gone, so none "
+                f"can be read after {after}; the first that is kept is {first}: read with after={first - 1} or later"
+            )
+        if after > first - 1 and after >= self._given:
+            raise InputError(
+                f"sink '{self.sink}': nobody can have read result {after}; {self._given} have been given out, "
+                f"numbered from 0"
+            )
+
+    def _tell_of_room(self, changed: bool) -> None:
+        if changed and self._on_room is not None and self.has_room:
+            self._on_room()
+
+
+class QueueReader(Reading):
+    """The reader of a queue. Its methods may be called by any thread; one at a time calls `next`.
+
+    known: the number behind the last row that was there when reading began.
+    """
+
+    def __init__(self, queue: ResultsQueue, kept: KeptResults, place: Place) -> None:
+        self.taken_over = False
+        self.known = kept.end
+        self.first = place.number
+        self._queue = queue
+        self._kept = kept
+        self._place = self._before = place
+        self._closed = False
+        self._failure: Exception | None = None
+
+    @property
+    def bytes_in_hand(self) -> int:
+        """The size of the batch that `next` gave last."""
+        return self._kept.bytes_before(self._place) if self._place is not self._before else 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has left."""
+        return self._closed
+
+    def next(self, timeout: float | None = None) -> tuple[int, pa.RecordBatch] | None:
+        queue = self._queue
+        limit = None if timeout is None else time.monotonic() + timeout
+        with queue._lock:
+            while True:
+                if self._failure is not None:
+                    raise self._failure
+                if self.taken_over:
+                    raise TakenOverError(f"another reader has taken over sink '{queue.sink}' (take_over=True)")
+                if self._closed:
+                    return None
+                queue._fill()
+                found = self._kept.next(self._place)
+                if found is not None:
+                    number, rows, after = found
+                    had_room = queue.has_room
+                    self._before, self._place = self._place, after
+                    queue._given = max(queue._given, after.number)
+                    queue._note_change()
+                    break
+                if not queue._more_to_come() and self._place.number >= self._kept.end:
+                    self.finished = True
+                    return None
+                if queue._closed:
+                    raise queue.error or StoppedError("the topology was stopped before all results had been read")
+                left = None if limit is None else limit - time.monotonic()
+                if left is not None and left <= 0:
+                    return None
+                self._wait(left)
+        queue._tell_of_room(not had_room)
+        return number, rows
+
+    def wait_until_closed(self, timeout: float) -> bool:
+        """Wait for `close` or another reader that takes over; return whether that has happened."""
+        with self._queue._lock:
+            return self._queue._changed.wait_for(lambda: self._closed or self.taken_over, timeout)
+
+    def step_back(self) -> None:
+        """Undo the last `next`: its rows come again."""
+        with self._queue._lock:
+            self._place = self._before
+            self._queue._note_change()
+
+    def acknowledge(self, number: int) -> None:
+        with self._queue._lock:
+            if self._queue._reader is not self:
+                return
+        self._queue.acknowledge(number)
+
+    def close(self) -> None:
+        self.fail(None)
+
+    def fail(self, error: Exception | None) -> None:
+        """Leave; whoever waits in `next` raises `error`, if there is one."""
+        queue = self._queue
+        with queue._lock:
+            if not self._closed:
+                self._closed = True
+                self._failure = error
+                if queue._reader is self:
+                    queue._reader = None
+                queue._note_change()
+
+    def _wait(self, left: float | None) -> None:
+        """Wait for a change, with the lock held; warn if none can come without an acknowledgement."""
+        queue = self._queue
+        if queue.has_room or (left is not None and left < FULL_WARNING_SECONDS):
+            queue._changed.wait(left)
+        elif not queue._changed.wait(FULL_WARNING_SECONDS):
+            log.warning(
+                "reading '%s' waits: %d bytes of results have been given out and fill the queue until somebody "
+                "acknowledges them; call acknowledge()",
+                queue.sink, queue.nbytes,
+            )  # fmt: skip
+
+
+def _note_latency(counters: TaskCounters, message: Message) -> None:
+    if isinstance(message, Batch | Punctuation) and message.born:
+        counters.latencies.append(time.time() - message.born)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from topology.graph.errors import InputError, OutOfOrderError, TopologyError
+from topology.graph.errors import InputError, OffsetGapError, OutOfOrderError, TopologyError
 from topology.graph.event_time import check_event_time, event_times, first_backwards
 from topology.graph.graph import Topology
 from topology.handle.handle import Handle, Rows
+from topology.handle.results import Reading
 
 
 class RunningTopology(Handle):
@@ -21,12 +22,20 @@ class RunningTopology(Handle):
         self.topology = topology
         self.name = name
 
-    def send(self, stream: str, rows: Rows, source: str | None = None) -> None:
-        self._send_all(stream, source or stream, self._batches(stream, rows))
+    def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
+        batches = self._batches(stream, rows)
+        if offset is not None:
+            _check_number(f"stream '{stream}': offset", offset, 0)
+        return self._send_all(stream, source or stream, batches, offset)
 
-    def check_rows(self, stream: str, rows: Rows) -> None:
+    def check_rows(self, stream: str, rows: Rows, source: str | None = None, offset: int | None = None) -> None:
         """Raise the error that `send` would raise before it sends anything."""
         self._batches(stream, rows)
+        if offset is not None:
+            _check_number(f"stream '{stream}': offset", offset, 0)
+            known = self.next_offset(stream, source)
+            if offset > known:
+                raise OffsetGapError.between(stream, source or stream, known, offset)
 
     def open(self, stream: str, *sources: str) -> None:
         self.topology.require_input(stream)
@@ -41,31 +50,39 @@ class RunningTopology(Handle):
         for name in self.topology.inputs if stream is None else [stream]:
             self._finish(name, source)
 
-    def results(self, sink: str | None = None, timeout: float | None = None) -> Iterator[pa.RecordBatch]:
+    def open_reader(self, sink: str | None, after: int | None, take_over: bool) -> Reading:
+        if after is not None:
+            _check_number("after", after, -1)
+        return self._read(self._sink(sink), after, take_over)
+
+    def acknowledge(self, number: int, sink: str | None = None) -> None:
+        _check_number("the number to acknowledge", number, -1)
+        self._acknowledge(self._sink(sink), number)
+
+    @abstractmethod
+    def _open(self, stream: str, source: str) -> None: ...
+
+    @abstractmethod
+    def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch], offset: int | None) -> int:
+        """Send batches that belong together, of which there is at least one; return the next offset."""
+
+    @abstractmethod
+    def _finish(self, stream: str, source: str | None) -> None: ...
+
+    @abstractmethod
+    def _read(self, sink: str, after: int | None, take_over: bool) -> Reading: ...
+
+    @abstractmethod
+    def _acknowledge(self, sink: str, number: int) -> None: ...
+
+    def _sink(self, sink: str | None) -> str:
         sinks = self.topology.sinks
         sink = self.topology.main_sink if sink is None else sink
         if sink is None or sink not in sinks:
             raise TopologyError(
                 f"topology '{self.topology.name}': name the sink to read, one of: {', '.join(sinks) or 'none'}"
             )
-        return self._results(sink, timeout)
-
-    @abstractmethod
-    def _open(self, stream: str, source: str) -> None: ...
-
-    @abstractmethod
-    def _send(self, stream: str, source: str, rows: pa.RecordBatch) -> None: ...
-
-    def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch]) -> None:
-        """Send batches that belong together; overridden where the next can be sent before the last was taken."""
-        for batch in batches:
-            self._send(stream, source, batch)
-
-    @abstractmethod
-    def _finish(self, stream: str, source: str | None) -> None: ...
-
-    @abstractmethod
-    def _results(self, sink: str, timeout: float | None) -> Iterator[pa.RecordBatch]: ...
+        return sink
 
     def _batches(self, stream: str, rows: Rows) -> list[pa.RecordBatch]:
         """Cut a table into its batches; the order of all is checked first, so that no part goes in if another fails."""
@@ -103,6 +120,12 @@ class Runtime(ABC):
         replace:     stop a topology that runs under this name, instead of raising an error.
         make_handle: what `attach` calls to make its handle; None: `attach` returns that of the topology.
         """
+
+
+def _check_number(what: str, number: object, least: int) -> None:
+    """Refuse what is not a whole number of at least `least`."""
+    if type(number) is not int or number < least:
+        raise InputError(f"{what} must be a whole number of at least {least}, not {number!r}")
 
 
 def _check_order(stream: str, rows: pa.Table, event_time: str) -> None:

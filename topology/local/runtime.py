@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from topology.flight.server import TopologyServer
 from topology.graph.errors import StoppedError, TaskError, TopologyError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
+from topology.handle.results import ExplainedReading, Reading
 from topology.handle.running import MakeHandle, RunningTopology, Runtime
 from topology.handle.status import State, Status, WorkerStatus
 from topology.process.task_group import GroupSettings, TaskGroup
@@ -144,23 +146,38 @@ class LocalTopology(RunningTopology):
         with self._explained:
             self._group.ingest.open(stream, source)
 
-    def _send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
+    def next_offset(self, stream: str, source: str | None = None) -> int:
+        self.topology.require_input(stream)
         with self._explained:
-            self._group.ingest.send(stream, source, rows)
+            return self._group.ingest.next_offset(stream, source or stream)
+
+    def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch], offset: int | None) -> int:
+        following = 0
+        for batch in batches:
+            with self._explained:
+                following = self._group.ingest.send(stream, source, batch, offset)
+            if offset is not None:
+                offset += batch.num_rows
+        return following
 
     def _finish(self, stream: str, source: str | None) -> None:
         with self._explained:
             self._group.ingest.finish(stream, source)
 
-    def _results(self, sink: str, timeout: float | None) -> Iterator[pa.RecordBatch]:
-        queue = self._group.results[sink]
-        while not queue.finished:
-            rows = queue.next(timeout)
-            if rows is not None:
-                yield rows
-            elif not queue.finished:
-                self._raise_error()
-                return
+    def _read(self, sink: str, after: int | None, take_over: bool) -> Reading:
+        with self._reported_to_reader():
+            self._raise_error()
+            return ExplainedReading(self._group.results[sink].read(after, take_over), self._reported_to_reader)
+
+    def _acknowledge(self, sink: str, number: int) -> None:
+        self._group.results[sink].acknowledge(number)
+
+    @contextmanager
+    def _reported_to_reader(self) -> Iterator[None]:
+        try:
+            yield
+        except (StoppedError, TaskError) as error:
+            raise self._reported() or error from None
 
     def _raise_error(self) -> None:
         if (error := self._reported()) is not None:

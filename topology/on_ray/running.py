@@ -16,11 +16,12 @@ import ray
 
 from topology.flight.client import FlightClient
 from topology.flight.server import grants
-from topology.graph.errors import ConnectionLostError, StoppedError
+from topology.flight.sink_readers import NothingMore, SinkReaders
+from topology.graph.errors import ConnectionLostError, StoppedError, TaskError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.handle import log
-from topology.handle.results_queue import ResultsQueue
+from topology.handle.results import Reading
 from topology.handle.running import RunningTopology
 from topology.handle.status import State, Status
 from topology.on_ray.background_calls import BackgroundCalls
@@ -59,9 +60,7 @@ class RayTopology(RunningTopology):
         self._calls: dict[str, BackgroundCalls] = {}
         self._clients: dict[str, FlightClient] = {}
         self._sources: set[tuple[str, str]] = set()
-        self._queues: dict[str, ResultsQueue] = {}
-        self._readers: list[FlightClient] = []
-        self._pumps: list[threading.Thread] = []
+        self._readers = SinkReaders(self._sink_endpoint, self._explained)
         self._follower = threading.Thread(target=self._follow, name=f"following {self.name}", daemon=True)
         self._follower.start()
         atexit.register(self._leave_at_exit)
@@ -109,6 +108,7 @@ class RayTopology(RunningTopology):
         """
         try:
             if not self._left and self._error is None:
+                self._readers.close()
                 self.flush(timeout)
         finally:
             self._end(lambda: None)
@@ -131,12 +131,11 @@ class RayTopology(RunningTopology):
         atexit.unregister(self._leave_at_exit)
         if ray.is_initialized():
             stop()
-        self._close_queues()
-        for client in [*self._readers, *self._clients.values()]:
+        self._readers.abandon(self._error or StoppedError("the topology was stopped before all results had been read"))
+        for client in self._clients.values():
             client.abandon(StoppedError("the topology has been stopped"))
         self._failed.set()  # nobody waits for a reason any more
-        for thread in (self._follower, *self._pumps):
-            thread.join(STOP_SECONDS)
+        self._follower.join(STOP_SECONDS)
         for calls in self._calls.values():
             calls.close(STOP_SECONDS)
         membership.leave()
@@ -170,10 +169,13 @@ class RayTopology(RunningTopology):
     def _open(self, stream: str, source: str) -> None:
         self._call(stream, lambda client: client.open(stream, source))
 
-    def _send(self, stream: str, source: str, rows: pa.RecordBatch) -> None:
-        self._send_all(stream, source, [rows])
+    def next_offset(self, stream: str, source: str | None = None) -> int:
+        self.topology.require_input(stream)
+        self.flush()
+        offset: int = self._call(stream, lambda client: client.next_offset(stream, source or stream))
+        return offset
 
-    def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch]) -> None:
+    def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch], offset: int | None) -> int:
         """Send ahead of the answers; but the first rows of a source are taken after all that was sent before them.
 
         So whether rows of a source that nobody announced come too late depends on the order of the calls alone.
@@ -182,10 +184,11 @@ class RayTopology(RunningTopology):
         if is_new:
             self.flush()
         with self._explained():
-            client.send(stream, source, batches)
+            client.send(stream, source, batches, offset)
             if is_new:
                 client.flush()
                 self._sources.add((stream, source))
+            return client.sent_offset(stream, source)
 
     def flush(self, timeout: float | None = None) -> None:
         self._raise_error()
@@ -197,46 +200,17 @@ class RayTopology(RunningTopology):
     def _finish(self, stream: str, source: str | None) -> None:
         self._call(stream, lambda client: client.finish(stream, source))
 
-    def _results(self, sink: str, timeout: float | None) -> Iterator[pa.RecordBatch]:
-        with self._state:
-            if sink not in self._queues:
-                queue = ResultsQueue(self._description.edge_bytes)
-                self._queues[sink] = queue
-                if self._left or self._error is not None:
-                    queue.close()
-                else:
-                    client = FlightClient(self.endpoint(sink))
-                    pump = threading.Thread(
-                        target=self._pump, args=(client, sink, queue), name=f"reading {sink}", daemon=True
-                    )
-                    self._readers.append(client)
-                    self._pumps.append(pump)
-                    pump.start()
-            queue = self._queues[sink]
-        while not queue.finished:
-            rows = queue.next(timeout)
-            if rows is not None:
-                yield rows
-            elif not queue.finished:
-                self._raise_error()
-                if queue.error is not None:
-                    self._queues.pop(sink, None)  # the next call tries again
-                    raise queue.error
-                return
+    def _read(self, sink: str, after: int | None, take_over: bool) -> Reading:
+        if self._left and self._error is None and self._readers.has_ended(sink):
+            return NothingMore()
+        return self._readers.read(sink, after, take_over)
 
-    def _pump(self, client: FlightClient, sink: str, queue: ResultsQueue) -> None:
-        """Fetch the rows of a sink into this process, as its queue has room for them."""
-        try:
-            with client:
-                for rows in client.results(sink):
-                    queue.put(rows)
-                queue.end()
-        except StoppedError as error:
-            if not self._left:
-                self._failed.wait(self._blame_seconds)
-            queue.close(self._error or (None if self._left else error))
-        except Exception as error:
-            queue.close(error)
+    def _acknowledge(self, sink: str, number: int) -> None:
+        self._readers.acknowledge(sink, number)
+
+    def _sink_endpoint(self, sink: str) -> Endpoint:
+        self._raise_error()
+        return self.endpoint(sink)
 
     def _call(self, stream: str, call: Callable[[FlightClient], Any]) -> Any:
         """Call the input's process; Ctrl-C and the failure of a task interrupt the wait."""
@@ -278,6 +252,9 @@ class RayTopology(RunningTopology):
         """Replace the news that the topology has stopped by the reason."""
         try:
             yield
+        except TaskError:
+            self._error_reported = True
+            raise
         except StoppedError:
             if not self._left:
                 self._failed.wait(self._blame_seconds)
@@ -325,11 +302,7 @@ class RayTopology(RunningTopology):
                 return
             self._error = self._error or error
         self._failed.set()
-        self._close_queues()
-
-    def _close_queues(self) -> None:
-        for queue in list(self._queues.values()):
-            queue.close(self._error)
+        self._readers.abandon(self._error)
 
     def _leave_at_exit(self) -> None:
         """End a handle that the program has not ended; what it launched ends too, unless it is detached."""

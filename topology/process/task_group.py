@@ -95,7 +95,7 @@ class TaskGroup:
             for component, number in names
         }
         self.results: dict[str, ResultsQueue] = {
-            sink: results_queue(topology.node(sink).component, settings.edge_bytes, settings.spill_directory)
+            sink: results_queue(sink, topology.node(sink).component, settings.edge_bytes, settings.spill_directory)
             for sink in topology.sinks
             if (sink, 0) in self.tasks
         }

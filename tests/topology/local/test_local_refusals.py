@@ -94,6 +94,7 @@ def test_finishing_one_stream_leaves_the_others_open() -> None:
         running.finish("a")
         running.send("b", numbers(1))
         assert next(running.results()) == numbers(1)
+        assert list(running.results(timeout=SHORT)) == [numbers(1)]
         assert list(running.results(timeout=SHORT)) == []
         running.finish("b")
         assert list(running.results()) == []
@@ -110,4 +111,5 @@ def test_nothing_is_taken_or_given_after_stop() -> None:
         running.open("in", "late")
     with pytest.raises(StoppedError):
         running.endpoint("in")
-    assert list(running.results()) == []
+    with pytest.raises(StoppedError, match="before all results had been read"):
+        list(running.results())

@@ -45,6 +45,7 @@ def test_results_with_a_timeout_stop_and_go_on() -> None:
         assert list(running.results(timeout=SHORT)) == []
         running.send("in", numbers(1))
         assert next(running.results(timeout=LONG)) == numbers(2)
+        assert list(running.results(timeout=SHORT)) == [numbers(2)], "the reader that left had not acknowledged it"
         assert list(running.results(timeout=SHORT)) == []
         running.send("in", numbers(2))
         running.finish()

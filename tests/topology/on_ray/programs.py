@@ -27,7 +27,9 @@ builder.sink().shuffle_grouping("double")
 address, name, detached = sys.argv[1:4]
 running = RayRuntime(address).launch(builder.build(), name=name, detached=detached == "detached")
 running.send("in", pa.record_batch({"n": [1, 2]}))
-print(next(running.results()).column("n").to_pylist(), flush=True)
+number, rows = next(running.results(numbered=True))
+running.acknowledge(number + rows.num_rows - 1)
+print(rows.column("n").to_pylist(), flush=True)
 sys.stdin.read()
 """
 """Launches a topology, reads one result, and goes on until its standard input ends."""

@@ -79,7 +79,9 @@ def test_detached_outlives_its_program_and_others_attach(tmp_path: Path, address
     with attach(name) as running:
         assert running.name == name
         running.send("in", numbers(5))
-        assert next(running.results(timeout=LONG)).column("n").to_pylist() == [10]
+        number, rows = next(running.results(timeout=LONG, numbered=True))
+        assert (number, rows.column("n").to_pylist()) == (2, [10])
+        running.acknowledge(2)
         assert running.schema("in") == numbers().schema
         status = running.status()
         assert (status.state, status.detached) == (State.RUNNING, True)

@@ -23,6 +23,7 @@ from tests.topology.on_ray.programs import processes
 from tests.topology.waiting import LONG, repeatedly, wait_for
 from topology import (
     DEFAULT_STREAM,
+    AcknowledgedError,
     All,
     AuthenticationError,
     Batch,
@@ -39,6 +40,7 @@ from topology import (
     InputError,
     LocalOrShuffle,
     LocalRuntime,
+    OffsetGapError,
     Origin,
     OutOfOrderError,
     PartialKey,
@@ -46,15 +48,19 @@ from topology import (
     RunningTopology,
     SchemaError,
     Shuffle,
+    SinkHasReaderError,
     Spout,
     SpoutTask,
     State,
     StoppedError,
+    TakenOverError,
     Task,
     TaskContext,
     TaskError,
     Topology,
     TopologyBuilder,
+    Workers,
+    attach,
 )
 from topology.graph.components import PassOn
 from topology.on_ray import running as ray_topology
@@ -198,9 +204,12 @@ def test_every_grouping_sends_rows_where_it_does_locally() -> None:
 
 def test_results_come_while_data_is_still_moving_and_stop_at_a_timeout() -> None:
     with RayRuntime().launch(pipeline(Marked("m"))) as running:
+        results = running.results(timeout=LONG)
         for value in range(5):
             running.send("in", numbers(value))
-            assert next(running.results(timeout=LONG)).column("n").to_pylist() == [value]
+            assert next(results).column("n").to_pylist() == [value]
+        results.close()
+        assert [rows.column("n").to_pylist() for rows in running.results(timeout=0.05)] == [[4]], "not acknowledged"
         assert list(running.results(timeout=0.05)) == []
         running.send("in", pa.Table.from_batches([numbers(5), numbers(6, 7)]), source="another")
         running.finish()
@@ -339,6 +348,48 @@ def test_a_reader_gets_the_error_of_a_killed_process() -> None:
     with pytest.raises(TaskError, match=r"the process of component 'results', task 0, on node .*, died"):
         list(running.results())
     running.stop()
+
+
+def test_readers_and_offsets_across_handles() -> None:
+    """Two handles of one topology: numbers, take-over, acknowledgements and offsets mean the same in both."""
+    with RayRuntime(placement=Workers(2)).launch(pipeline(Marked("m"))) as running:
+        assert running.send("in", numbers(*range(10)), "a") == 10
+        assert running.send("in", numbers(*range(8, 14)), "a", offset=8) == 14
+        with pytest.raises(OffsetGapError, match="from 14 to 19 are missing"):
+            running.send("in", numbers(20), "a", offset=20)
+        first = running.results(timeout=LONG)
+        found = next(first).column("n").to_pylist()
+        with attach(running.name) as other:
+            assert other.next_offset("in", "a") == 14
+            assert other.send("in", numbers(*range(12, 20)), "a", offset=12) == 20
+            with pytest.raises(SinkHasReaderError):
+                other.results()
+            second = other.results(numbered=True, take_over=True)
+            with pytest.raises(TakenOverError):
+                for rows in first:
+                    found += rows.column("n").to_pylist()
+            numbered: dict[int, int] = {}
+            while len(numbered) < 20:
+                number, rows = next(second)
+                numbered |= dict(enumerate(rows.column("n").to_pylist(), number))
+            second.close()
+            other.acknowledge(9)
+            with pytest.raises(AcknowledgedError, match="the first that is kept is 10"):
+                other.results(after=3)
+        running.finish()
+        assert numbered == dict(enumerate(range(20)))
+        assert read(running) == list(range(10, 20))
+        assert read(running) == []
+    assert read(running) == [], "everything had been read before it was stopped"
+
+
+def test_stop_raises_in_a_reader_that_waits() -> None:
+    running = RayRuntime(placement=Workers(1)).launch(pipeline(Marked("m")))
+    threading.Timer(0.5, running.stop).start()
+    with pytest.raises(StoppedError, match="stopped before all results had been read"):
+        list(running.results())
+    with pytest.raises(StoppedError):
+        running.results()
 
 
 # endings

@@ -27,12 +27,13 @@ THERE: list[TaskName] = [("double", 1), ("results", 0)]
 def test_rows_cross_between_groups_as_soon_as_their_task_pauses() -> None:
     with processes(pipeline(), HERE, THERE) as ((here, there), edges):
         assert len(edges) == 2
-        results = there.group.results["results"]
+        results = there.group.results["results"].read()
         for number in range(20):
             here.group.ingest.send("in", "in", pa.record_batch({"n": [number]}))
-            rows = results.next(LONG)
-            assert rows is not None
-            assert rows.column("n").to_pylist() == [2 * number]
+            found = results.next(LONG)
+            assert found is not None
+            assert found[0] == number
+            assert found[1].column("n").to_pylist() == [2 * number]
         here.group.ingest.finish("in", None)
         assert results.next(LONG) is None
         assert results.finished
@@ -50,9 +51,11 @@ def test_unread_results_stop_the_sender_in_the_other_group() -> None:
             here.group.ingest.send("in", "in", rows)
             sent += 1
             assert sent < 200, "1.6 MB went into edges of 20 kB"
-        results = there.group.results["results"]
+        results = there.group.results["results"].read()
         for _ in range(sent):
-            assert results.next(LONG) is not None
+            found = results.next(LONG)
+            assert found is not None
+            results.acknowledge(found[0] + found[1].num_rows - 1)
         wait_for(lambda: inbox.nbytes == 0)
 
 

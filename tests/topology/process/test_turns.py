@@ -57,9 +57,9 @@ def test_what_was_sent_to_several_inputs_is_taken_in_together() -> None:
     group.ingest.finish("b")
     group.start()
     found = []
-    queue = group.results["results"]
-    while (rows := queue.next(LONG)) is not None:
-        found += rows.column("n").to_pylist()
+    reader = group.results["results"].read()
+    while (given := reader.next(LONG)) is not None:
+        found += given[1].column("n").to_pylist()
     group.close_queues()
     group.join()
     assert sum(found) == 2_000
@@ -122,8 +122,9 @@ def test_a_turn_that_lasts_does_not_hold_back_what_it_has_emitted(tmp_path: Path
     group.ingest.send("in", "in", ROWS)
     wait_for((tmp_path / "arrived").exists)
     group.ingest.finish("in")
-    assert group.results["results"].next(LONG) is None
-    assert group.results["results"].finished
+    reader = group.results["results"].read()
+    assert reader.next(LONG) is None
+    assert reader.finished
     group.close_queues()
     group.join()
 
