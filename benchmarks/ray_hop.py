@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -183,12 +183,12 @@ def call_all(actor: Any, rows: pa.RecordBatch, count: int) -> int:
     return int(ray.get(actor.settle.remote()))
 
 
-def chain_all(running: RunningTopology, rows: pa.RecordBatch, count: int) -> int:
+def chain_all(running: RunningTopology, results: Iterator[pa.RecordBatch], rows: pa.RecordBatch, count: int) -> int:
     """Send and read at once, as a user would; returns the rows read."""
     sender = threading.Thread(target=running.send, args=("in", pa.Table.from_batches([rows] * count)))
     sender.start()
     read = 0
-    for part in running.results():
+    for part in results:
         read += part.num_rows
         if read == rows.num_rows * count:
             break
@@ -250,10 +250,11 @@ def measure_chain(table: list[dict[str, Any]], seconds: float, sizes: tuple[int,
     with RayRuntime().launch(builder.build()) as running:
         sent = batch_of(1_000, 1)
         running.send("in", sent)
-        assert next(running.results()) == sent, "the chain changed its batch"
+        results = running.results()
+        assert next(results) == sent, "the chain changed its batch"
         for size in sizes:
             batch = batch_of(size)
-            ours = rate(lambda rows, count: chain_all(running, rows, count), batch, seconds)
+            ours = rate(lambda rows, count: chain_all(running, results, rows, count), batch, seconds)
             theirs = rate(lambda rows, count: call_all(first, rows, count), batch, seconds)
             add(table, f"chain batch={size}", size, ours, theirs)
     for actor in (first, middle, last):

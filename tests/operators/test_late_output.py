@@ -105,6 +105,7 @@ def test_late_rows_are_read_while_the_data_is_still_moving() -> None:
         running.send("R", rows(10, 9, 7, None))
         found = next(running.late(timeout=30))
         assert found.column("offset").to_pylist() == [2, 3]
+        assert list(running.late(timeout=0.01)) == [found], "it was not acknowledged"
         assert list(running.late(timeout=0.01)) == []
 
 
