@@ -14,9 +14,6 @@ from typing import Any, TextIO
 
 import grpc
 import ray
-from ray._private.grpc_utils import init_grpc_channel
-from ray.core.generated import node_manager_pb2
-from ray.core.generated.node_manager_pb2_grpc import NodeManagerServiceStub
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from topology.graph.errors import NameTakenError, TaskError, TopologyError
@@ -92,7 +89,8 @@ def start_processes(workers: int) -> None:
     used ends soon. Ray uses it only for actors without a `runtime_env`. Where a process is idle already, the controller
     gets it and asks for the workers at once, so there is nothing to gain.
 
-    Ray has no public calls for this. If they fail, Ray starts all processes when it is asked for the workers.
+    Ray has no public calls for this. If they fail, or another version of Ray does not have them, Ray starts all
+    processes when it is asked for the workers.
     """
     context = ray.get_runtime_context()
     nodes, here = [node for node in ray.nodes() if node["Alive"]], context.get_node_id()
@@ -101,16 +99,24 @@ def start_processes(workers: int) -> None:
         return
     count = min(-(-workers // len(nodes)), int(node["Resources"].get("CPU", 0)) - 1)
     if count > 0:
-        request = node_manager_pb2.PrestartWorkersRequest(
-            job_id=bytes.fromhex(context.get_job_id()), keep_alive_duration_secs=IDLE_SECONDS, num_workers=count
-        )
-        request.runtime_env_info.serialized_runtime_env = "{}"
-        channel = init_grpc_channel(f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}")
-        with suppress(grpc.RpcError), channel:
-            raylet = NodeManagerServiceStub(channel)
-            known = raylet.GetWorkerPIDs(node_manager_pb2.GetWorkerPIDsRequest(), timeout=PRESTART_SECONDS)
-            if not any(map(_is_idle, known.pids)):
-                raylet.PrestartWorkers(request, timeout=PRESTART_SECONDS)
+        with suppress(grpc.RpcError, ImportError, AttributeError, ValueError):
+            _ask_for_processes(f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}", context.get_job_id(), count)
+
+
+def _ask_for_processes(raylet_address: str, job: str, count: int) -> None:
+    from ray._private.grpc_utils import init_grpc_channel
+    from ray.core.generated import node_manager_pb2
+    from ray.core.generated.node_manager_pb2_grpc import NodeManagerServiceStub
+
+    request = node_manager_pb2.PrestartWorkersRequest(
+        job_id=bytes.fromhex(job), keep_alive_duration_secs=IDLE_SECONDS, num_workers=count
+    )
+    request.runtime_env_info.serialized_runtime_env = "{}"
+    with init_grpc_channel(raylet_address) as channel:
+        raylet = NodeManagerServiceStub(channel)
+        known = raylet.GetWorkerPIDs(node_manager_pb2.GetWorkerPIDsRequest(), timeout=PRESTART_SECONDS)
+        if not any(map(_is_idle, known.pids)):
+            raylet.PrestartWorkers(request, timeout=PRESTART_SECONDS)
 
 
 def _is_idle(process: int) -> bool:

@@ -69,10 +69,11 @@ def test_slow_merging_in_processes_of_its_own(
 
         feeding = threading.Thread(target=feed, daemon=True)
         feeding.start()
-        results = last.group.results["results"]
+        results = last.group.results["results"].read()
         found = 0
-        while (batch := results.next(LONG)) is not None:
-            found += batch.num_rows
+        while (given := results.next(LONG)) is not None:
+            found = given[0] + given[1].num_rows
+            results.acknowledge(found - 1)
         assert results.finished, "no result came for a long time"
         assert found == expected
         feeding.join(LONG)
