@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -10,6 +11,7 @@ from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.intake.event_time_settings import RESULTS, BoundCheck
 from operators.intake.gate import Gate
 from operators.intake.late_rows import LATE, LATE_STREAM
+from operators.intake.retention import Retention
 from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.streams import EXPIRED, LIMITS, PAYLOAD, answer_streams
 from operators.query.condition import columns_in
@@ -30,8 +32,9 @@ def join_topology(join: ResolvedJoin) -> Topology:
     builder = TopologyBuilder(" join ".join(join.roles))
     engines = [choice.engine for choice in join.engines]
     _add_inputs(builder, join)
+    retention = Retention(tuple(zip(join.streams, join.windows, strict=True)), any(join.selection.kind.remembered))
     gate = builder.bolt(
-        engines[0].gate, Gate(tuple(join.event_times.items()), join.step_rows, tuple(join.bounds.items()))
+        engines[0].gate, Gate(tuple(join.event_times.items()), join.step_rows, tuple(join.bounds.items()), retention)
     )
     for stream in join.stream_names:
         gate.global_grouping(stream)
@@ -51,7 +54,21 @@ def join_topology(join: ResolvedJoin) -> Topology:
                 collector.global_grouping(element, answer.name)
     builder.sink(RESULTS).global_grouping(engines[0].collector)
     builder.sink(LATE, aside=True).global_grouping(engines[0].gate, LATE_STREAM)
-    return builder.build()
+    return replace(builder.build(), identity=_identity(join))
+
+
+def _identity(join: ResolvedJoin) -> str:
+    """What the results mean: not how they are computed, nor in what order they come."""
+    parts = {
+        "of": " and ".join(f"{stream} as {role}" for stream, role in zip(join.streams, join.roles, strict=True)),
+        "on": str(join.condition.written),
+        "where": [where for where in join.wheres if where is not None],
+        "window": list(join.windows),
+        "select": list(join.selection.items or ()),
+        "event time": dict(join.event_times),
+        "out of order": dict(join.bounds),
+    }
+    return ", ".join([f"{join.kind} join", *(f"{name} {part}" for name, part in parts.items() if part)])
 
 
 def _add_inputs(builder: TopologyBuilder, join: ResolvedJoin) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace as with_changes
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -161,9 +162,15 @@ def start(
     detached: bool = False,
     replace: bool = False,
 ) -> RunningJoin:
-    """Launch the topology of a join and announce its sources."""
+    """Launch the topology of a join and announce its sources.
+
+    Results that must be the same after a failure have one order, so a durable runtime emits them in strict order.
+    """
+    runtime = runtime or LocalRuntime()
+    if runtime.is_durable:
+        join = with_changes(join, ordering="strict")
     make_handle = partial(RunningJoin, join=join)
-    launched = (runtime or LocalRuntime()).launch(
+    launched = runtime.launch(
         join.topology(), name=name, detached=detached, replace=replace, make_handle=make_handle
     )
     running = make_handle(launched)

@@ -28,7 +28,7 @@ OUTSIDE = ("examples", "benchmarks")
 ENGINES = ("spo_join", "pan_join", "split_join", "handshake_join", "scale_join", "index_join")
 ROOMS = {
     "topology": (
-        *("graph", "durable", "placement", "tasks", "checks", "entry", "handle", "security"),
+        *("graph", "durable", "placement", "tasks", "journal", "checks", "entry", "handle", "security"),
         *("edges", "flight", "process", "local", "on_ray", "simulated"),
     ),
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),

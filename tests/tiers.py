@@ -39,8 +39,9 @@ def _keep_the_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = quick
     for test in {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}:
         # Hypothesis has no public way to change the settings of a decorated test; a test watches this one.
-        own = test._hypothesis_internal_use_settings
-        test._hypothesis_internal_use_settings = settings(own, max_examples=max(1, own.max_examples // QUICK_SHARE))
+        own = getattr(test, "_hypothesis_internal_use_settings", None)
+        if own is not None:  # a state machine has its settings elsewhere
+            test._hypothesis_internal_use_settings = settings(own, max_examples=max(1, own.max_examples // QUICK_SHARE))
 
 
 def _group(items: list[pytest.Item]) -> None:

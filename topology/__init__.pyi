@@ -21,7 +21,10 @@ from .graph.builder import TopologyBuilder as TopologyBuilder
 from .graph.components import DEFAULT_STREAM as DEFAULT_STREAM
 from .graph.components import Bolt as Bolt
 from .graph.components import Component as Component
+from .graph.components import DecidingTask as DecidingTask
+from .graph.components import Decision as Decision
 from .graph.components import Emit as Emit
+from .graph.components import Facts as Facts
 from .graph.components import Input as Input
 from .graph.components import MapBatches as MapBatches
 from .graph.components import Origin as Origin
@@ -31,6 +34,7 @@ from .graph.components import Spout as Spout
 from .graph.components import SpoutTask as SpoutTask
 from .graph.components import Task as Task
 from .graph.components import TaskContext as TaskContext
+from .graph.components import TaskState as TaskState
 from .graph.errors import ERROR_KINDS as ERROR_KINDS
 from .graph.errors import AcknowledgedError as AcknowledgedError
 from .graph.errors import AuthenticationError as AuthenticationError
@@ -66,6 +70,8 @@ from .graph.errors import UnpicklableError as UnpicklableError
 from .graph.event_time import Times as Times
 from .graph.event_time import check_event_time as check_event_time
 from .graph.event_time import event_times as event_times
+from .graph.event_time import time_as_json as time_as_json
+from .graph.event_time import time_from_json as time_from_json
 from .graph.graph import Topology as Topology
 from .graph.groupings import All as All
 from .graph.groupings import Custom as Custom
@@ -83,6 +89,7 @@ from .graph.messages import End as End
 from .graph.messages import Idle as Idle
 from .graph.messages import Message as Message
 from .graph.messages import Punctuation as Punctuation
+from .graph.messages import Resume as Resume
 from .graph.messages import Time as Time
 from .graph.messages import UnpackedBatch as UnpackedBatch
 from .graph.messages import Watermark as Watermark

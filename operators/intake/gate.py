@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -27,7 +27,9 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from operators.intake.gate_state import GateState
 from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
+from operators.intake.retention import Retention
 from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
 from operators.intake.waiting_run import SourceName
 from operators.query.durations import Duration, in_unit, written
@@ -36,13 +38,17 @@ from operators.values.takeable_types import take_rows
 from topology import (
     Batch,
     Bolt,
+    DecidingTask,
+    Decision,
     Emit,
     End,
+    Facts,
     Idle,
     Origin,
     Punctuation,
     Task,
     TaskContext,
+    TaskState,
     Time,
     Times,
     Watermark,
@@ -71,12 +77,15 @@ class Gate(Bolt):
     """Merges the streams in `event_time`, a mapping of stream to its event-time column (None: the row's number).
 
     out_of_order: the bound of each stream whose sources may be out of order.
+    retention:    how much of the past results depend on; None: on all of it.
     """
 
     event_time: tuple[tuple[str, str | None], ...]
     step_rows: int = DEFAULT_STEP_ROWS
     out_of_order: tuple[tuple[str, Duration], ...] = ()
+    retention: Retention | None = None
     beside = "inputs"
+    decides = True
 
     def __post_init__(self) -> None:
         if LATE_STREAM in dict(self.event_time):
@@ -91,12 +100,21 @@ class Gate(Bolt):
         bounds = [f"{stream} out of order by up to {written(bound)}" for stream, bound in self.out_of_order]
         return "; ".join(["ordered by event time, source, offset", *bounds])
 
+    def start_for(self, starts: Sequence[Facts], acknowledged: Facts) -> int:
+        return 0 if self.retention is None else self.retention.start_for(starts, acknowledged)
+
     def build(self, context: TaskContext) -> Task:
-        return GateTask(dict(self.event_time), self.step_rows, context.spill_directory, dict(self.out_of_order))
+        return GateTask(
+            dict(self.event_time), self.step_rows, context.spill_directory, dict(self.out_of_order), self.retention
+        )
 
 
-class GateTask(Task):
-    """Feeds a `ScaleGate`, is its only reader, and numbers the positions of each stream."""
+class GateTask(DecidingTask):
+    """Feeds a `ScaleGate`, is its only reader, and numbers the positions of each stream.
+
+    Which rows pass together depends on when they come, and whether a row is late on what had passed before it. So a
+    step is a decision: how many rows of each source it took. All else follows from the rows.
+    """
 
     def __init__(
         self,
@@ -104,8 +122,12 @@ class GateTask(Task):
         step_rows: int,
         spill_directory: str | None = None,
         out_of_order: Mapping[str, Duration] | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self._event_time = event_time
+        self._retention = retention
+        self._schemas: dict[str, pa.Schema] = {}
+        self._step: Ready | None = None
         self._step_rows = step_rows
         self._out_of_order = out_of_order or {}
         self._bounds: dict[str, Time] = {}
@@ -119,7 +141,12 @@ class GateTask(Task):
         self._warned: set[tuple[SourceName, Reason]] = set()
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        report = self.take(batch, origin)
+        return chain(report, self._release()) if self._fresh >= self._step_rows else report
+
+    def take(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, batch.source)
+        self._schemas.setdefault(source.stream, batch.rows.schema)
         column = self._event_time[source.stream]
         sent: pa.Array | Times
         if column is None:
@@ -133,7 +160,7 @@ class GateTask(Task):
         if late is not None:
             times = sent if isinstance(sent, pa.Array) else pa.array(sent)
             report.append(self._report(source, batch.first, times, late))
-        return chain(report, self._release()) if self._fresh >= self._step_rows else report
+        return report
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, watermark.source)
@@ -163,6 +190,49 @@ class GateTask(Task):
     def on_end(self) -> Iterable[Emit]:
         yield from self._release()
         self._gate.close()
+
+    @property
+    def decision(self) -> Decision:
+        step = self._step
+        assert step is not None, "a decision belongs to a step"
+        took = [[source.stream, source.name, count] for source, count in step.took.items()]
+        return Decision(step.end - 1, {"took": took}, self._reached())
+
+    def repeat(self, choice: Facts) -> Iterable[Emit]:
+        self._fresh = 0
+        took = {SourceName(source, stream): count for stream, source, count in choice["took"]}
+        return self._emitted(self._gate.repeat(took))
+
+    def state(self) -> TaskState:
+        facts, waiting = self._gate.state().written()
+        streams = list(self._schemas)
+        own = {
+            "positions": self._positions,
+            "late": {reason.name: count for reason, count in self._late_counts.items()},
+            "announced": sorted(self._announced),
+            "streams": streams,
+        }
+        empty = [pa.RecordBatch.from_pylist([], self._schemas[stream]) for stream in streams]
+        return TaskState({**facts, **own}, (*empty, *waiting))
+
+    def resume(self, state: TaskState) -> Iterable[Emit]:
+        rows = iter(state.rows)
+        facts = state.facts
+        self._schemas = {stream: next(rows).schema for stream in facts["streams"]}
+        self._gate.resume(gate := GateState.read(facts, rows))
+        for source, _ in gate.sources:
+            self._known[source.name.stream, source.name.name] = source.name
+            self._sources[source.name.stream].add(source.name)
+        self._positions.update(facts["positions"])
+        self._announced.update(facts["announced"])
+        self._late_counts.update({Reason[name]: count for name, count in facts["late"].items()})
+        for stream, schema in self._schemas.items():
+            yield Emit(Batch(stream, self._without_rows(stream, schema), first=self._positions[stream]))
+        yield Emit(Punctuation(self._gate.merged - 1))
+
+    @property
+    def state_bytes(self) -> int:
+        return self._gate.waiting_bytes
 
     def metrics(self) -> Mapping[str, float]:
         return {
@@ -231,10 +301,31 @@ class GateTask(Task):
         if len(self._announced) < len(self._event_time):
             return  # it is still unknown when the rows of a stream begin
         while (step := self._gate.next_ready()) is not None:
-            for stream in self._event_time:
-                if stream in step.streams:
-                    yield Emit(self._numbered(stream, step))
-            yield Emit(Punctuation(step.end - 1, step.born))
+            yield from self._emitted(step)
+
+    def _emitted(self, step: Ready) -> Iterator[Emit]:
+        for stream in self._event_time:
+            if stream in step.streams:
+                yield Emit(self._numbered(stream, step))
+        self._step = step
+        yield Emit(Punctuation(step.end - 1, step.born))
+
+    def _reached(self) -> Facts:
+        """Where the gate stands, as far as retention asks for it."""
+        passed = self._gate.passed
+        if self._retention is None or passed is None:
+            return {}
+        kinds = {
+            stream: None if column is None else self._schemas[stream].field(column).type
+            for stream, column in self._event_time.items()
+            if stream in self._schemas
+        }
+        return self._retention.reached(self._positions, passed[0], kinds)
+
+    def _without_rows(self, stream: str, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns of a stream as they leave the gate."""
+        added = [SEQ] if self._event_time[stream] is not None else [TIME, SEQ]
+        return pa.RecordBatch.from_pylist([], pa.schema([*schema, *(pa.field(name, pa.int64()) for name in added)]))
 
     def _numbered(self, stream: str, step: Ready) -> Batch:
         merged = step.streams[stream]

@@ -22,9 +22,14 @@ class Promise:
         5) are late; the promise is 5
     """
 
-    def __init__(self, bound: Time) -> None:
+    def __init__(self, bound: Time, latest: Time | None = None) -> None:
         self.bound = bound
-        self._latest: Time | None = None
+        self._latest = latest
+
+    @property
+    def latest(self) -> Time | None:
+        """The greatest time so far."""
+        return self._latest
 
     @property
     def time(self) -> Time | None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indexes import check_whole_number
+from operators.intake.gate_state import GateState
 from operators.intake.late_rows import Late, Reason
 from operators.intake.merged_runs import RunMerger
 from operators.intake.promise import Promise
@@ -47,12 +48,16 @@ class StreamRows:
 
 @dataclass(frozen=True)
 class Ready:
-    """Consecutive ready rows, numbers [first, end), by stream; `born` is when the oldest of them arrived."""
+    """Consecutive ready rows, numbers [first, end), by stream; `born` is when the oldest of them arrived.
+
+    took: how many rows of each source are among them.
+    """
 
     first: int
     end: int
     streams: Mapping[str, StreamRows]
     born: float
+    took: Mapping[SourceName, int]
 
 
 class ScaleGate:
@@ -104,6 +109,16 @@ class ScaleGate:
     def waiting(self) -> int:
         """The number of rows that are not ready."""
         return sum(source.waiting for source in self._sources.values())
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the rows that are not ready."""
+        return sum(source.nbytes for source in self._sources.values())
+
+    @property
+    def passed(self) -> tuple[Time, SourceName] | None:
+        """The time and the source of the last row that has been put in order."""
+        return self._passed
 
     @property
     def kept(self) -> int:
@@ -191,6 +206,32 @@ class ScaleGate:
                 self._steps.popleft()
                 self._forgotten += 1
             return step
+
+    def repeat(self, took: Mapping[SourceName, int]) -> Ready:
+        """Put the next rows of these sources in order, so many of each: a step that another gate has released.
+
+        Only for a gate with one reader that has taken all steps, which holds the same rows as the other one did.
+        """
+        with self._lock:
+            taken = [run for source, count in took.items() for run in self._sources[source].take_first(count)]
+            self._drained = False
+            return self._merge([(rank.name, parts) for rank, parts in sorted(taken, key=lambda run: run[0])])
+
+    def state(self) -> GateState:
+        """Return all that another gate needs to go on. Cost: O(waiting rows), which are loaded from disk."""
+        with self._lock:
+            return GateState(self._seq, self._passed, [(source, source.gather()) for source in self._sources.values()])
+
+    def resume(self, state: GateState) -> None:
+        """Go on where another gate was; only for a new gate."""
+        with self._lock:
+            self._seq, self._passed = state.seq, state.passed
+            for known, parts in state.sources:
+                source = WaitingSource(known.name, self._spill_directory, known.joined)
+                source.frontier, source.ended, source.promise = known.frontier, known.ended, known.promise
+                for part in parts:
+                    source.append(part)
+                self._sources[known.name] = source
 
     def close(self) -> None:
         """Drop the waiting rows and free their disk space."""
@@ -297,7 +338,10 @@ class ScaleGate:
             begin = end
         self._passed = max((parts[-1].last, name) for name, parts in runs)
         first, self._seq = self._seq, self._seq + total
-        return Ready(first, self._seq, merged, min(part.born for _, parts in runs for part in parts))
+        took: dict[SourceName, int] = {}
+        for (name, _), count in zip(runs, counts, strict=True):
+            took[name] = took.get(name, 0) + count
+        return Ready(first, self._seq, merged, min(part.born for _, parts in runs for part in parts), took)
 
 
 def _before(times: Times, source: SourceName, place: tuple[Time, SourceName]) -> npt.NDArray[np.bool_]:

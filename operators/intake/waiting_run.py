@@ -124,6 +124,15 @@ class WaitingRun:
                 break
         return taken
 
+    def first_times(self, count: int) -> Times:
+        """The times of the first `count` rows, or of all if there are fewer; they are in memory then."""
+        in_memory = sum(len(part.times) for part in self.parts)
+        while in_memory < count and self.behind:
+            in_memory += self.behind[0].rows
+            self._load()
+        found: Times = np.concatenate([part.times for part in self.parts])
+        return found[:count]
+
     def most_before(self, border: Border) -> int:
         """Bound the rows up to the border from above: exact in memory; whole batches on disk."""
         if border.cut_run is self:

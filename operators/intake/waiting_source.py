@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,11 @@ class WaitingSource:
         return sum(run.queue.disk_bytes for run in self.runs)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of waiting rows, in memory and on disk."""
+        return sum(run.nbytes for run in self.runs) + self.disk_bytes
+
+    @property
     def border(self) -> Border | None:
         """The earliest place at which the source could still deliver; None if unknown."""
         if self._border is None and self.frontier is not None:
@@ -83,6 +88,36 @@ class WaitingSource:
             self.runs.append(last)
         last.append(part, last.nbytes + part.nbytes)
         self._tidy()
+
+    def take_first(self, count: int) -> list[tuple[Rank, list[Part]]]:
+        """Remove and return the first `count` rows in order of time and offset, by run."""
+        runs = [run for run in self.runs if run.parts]
+        shares = [count]
+        if len(runs) > 1:
+            times = [run.first_times(count) for run in runs]
+            # at equal times the rows of the earlier run come first
+            first = np.argsort(np.concatenate(times), kind="stable")[:count]
+            of_run = np.repeat(np.arange(len(runs)), [len(each) for each in times])[first]
+            shares = np.bincount(of_run, minlength=len(runs)).tolist()
+        return [
+            (run.rank, run.take(Border(run.parts[0].first, run.rank, run, share)))
+            for run, share in zip(runs, shares, strict=False)
+            if share
+        ]
+
+    def gather(self) -> list[Part]:
+        """Return all waiting rows in order of time and offset; they wait in one run from now on."""
+        parts = [part for _, taken in self.take_first(self.waiting) for part in taken]
+        self.close()
+        self.runs = [self._new_run()] if parts else []
+        if any(later.first < earlier.last for earlier, later in pairwise(parts)):
+            times = np.concatenate([part.times for part in parts])
+            order = np.argsort(times, kind="stable")
+            rows = take_rows(pa.concat_batches([part.rows for part in parts]), order)
+            parts = [Part.of(rows, times[order], min(part.born for part in parts))]
+        for part in parts:
+            self.runs[0].append(part, MEMORY)
+        return parts
 
     def advance(self, time: Time) -> None:
         """Record the promise that any row earlier than `time` will be late."""

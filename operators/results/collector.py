@@ -4,7 +4,7 @@ In: payload rows and limits from the router, matches from every element that ans
 Rows up to the smallest punctuation are complete, and their results are emitted in order. With strict or outer ordering
 an input that is ahead of the others waits. With weaker orderings, answers to rows of the open group are emitted as they
 come, as soon as their payload is there.
-Out: result rows, then the punctuation.
+Out: result rows, then the punctuation, once for each step.
 
 The collector also evaluates, on candidate pairs, the conditions that keys could not decide (`pair_check`).
 `result_kinds` turns pairs and rows into the results of a kind of join.
@@ -84,6 +84,7 @@ class CollectorTask(Task):
         self._results = result_maker(description.selection.kind)
         self._limits: deque[Limits] = deque()
         self._router_reached: deque[int] = deque()
+        self._step_end = self._punctuated = -1  # the last step that is complete, and the last that was said to be
         self._emitted = 0
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
@@ -120,7 +121,9 @@ class CollectorTask(Task):
         yield from self._emit_open()
         yield from self._emit_complete(complete, born)
         self._answered = complete + 1
-        yield Emit(Punctuation(complete, born))
+        if self._step_end > self._punctuated:  # elements may answer parts of a step
+            self._punctuated = self._step_end
+            yield Emit(Punctuation(self._step_end, born))
         yield from self._emit_open()
 
     def on_end(self) -> Iterable[Emit]:
@@ -228,7 +231,7 @@ class CollectorTask(Task):
     def _forget(self, complete: int) -> None:
         """Drop the payload that no later probe row can meet, by the limits of the last complete step."""
         while self._router_reached and self._router_reached[0] <= complete:
-            self._router_reached.popleft()
+            self._step_end = self._router_reached.popleft()
             limits = self._limits.popleft()
             for side in (LEFT, RIGHT):
                 needed = self._results.needed_from(side)

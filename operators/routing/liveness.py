@@ -23,10 +23,14 @@ _INT64 = np.iinfo(np.int64)
 
 
 class CountLiveness:
-    """Liveness in a count window: arithmetic on the number of rows before."""
+    """Liveness in a count window: arithmetic on the number of rows before.
 
-    def __init__(self, window: CountWindow) -> None:
+    missing: rows of the side before position 0. Where a slide ends depends on the number of all rows.
+    """
+
+    def __init__(self, window: CountWindow, missing: int = 0) -> None:
         self._window = window
+        self._missing = missing
 
     def append(self, times: Times) -> None:
         """Rows arrived on this side; a count window only needs their number, which the caller has."""
@@ -34,7 +38,8 @@ class CountLiveness:
     def first(self, before: Int64, times: Times) -> Int64:
         """First live position for rows with `before` rows of this side before them; at most `before`."""
         size, slide = self._window.size, self._window.slide
-        expired = -((size - before) // slide) * slide  # ceil((n - size) / slide) * slide
+        # ceil((n - size) / slide) * slide
+        expired = -((size - before - self._missing) // slide) * slide - self._missing
         return np.minimum(np.maximum(expired, 0), before)
 
 
@@ -123,8 +128,8 @@ class UnboundedLiveness:
 Liveness = CountLiveness | TimeLiveness | UnboundedLiveness
 
 
-def liveness(window: Window, event_time: pa.DataType | None) -> Liveness:
-    """Make the state of a window.
+def liveness(window: Window, event_time: pa.DataType | None, missing: int = 0) -> Liveness:
+    """Make the state of a window over the rows of a side, of which the first `missing` ones have expired before.
 
     The live rows of a count window per key are scattered: `routing.key_ordinals` finds them, and here every row counts
     as live.
@@ -132,7 +137,7 @@ def liveness(window: Window, event_time: pa.DataType | None) -> Liveness:
     if isinstance(window, TimeWindow):
         return TimeLiveness(window, event_time)
     if isinstance(window, CountWindow) and not window.per_key:
-        return CountLiveness(window)
+        return CountLiveness(window, missing)
     return UnboundedLiveness()
 
 

@@ -14,13 +14,13 @@ A condition with alternatives has a router for each of them; only the first emit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from operators.intake.gate import SEQ
-from operators.protocol.columns import values_of
+from operators.protocol.columns import Int64, values_of
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.limits import Limits
@@ -117,6 +117,7 @@ class RouterTask(Task):
             self._ordinals = KeyOrdinals((left.window, right.window), description.keys, expiring)
         self._listed = description.listed
         self._pending: dict[str, Batch] = {}
+        self._missing: dict[str, int] = {}  # rows of a stream before the first that came here
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         assert batch.stream not in self._pending, "the gate sends one batch per stream and step"
@@ -124,8 +125,32 @@ class RouterTask(Task):
         return ()
 
     def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
-        batches = (self._pending.get(self._streams[LEFT]), self._pending.get(self._streams[RIGHT]))
-        self._pending = {}
+        pending, self._pending = self._pending, {}
+        if not any(batch.num_rows for batch in pending.values()):
+            return self._begin(pending, punctuation)
+        batches = tuple(self._from_here(pending.get(stream)) for stream in self._streams)
+        return self._route((batches[LEFT], batches[RIGHT]), punctuation)
+
+    def _begin(self, streams: Mapping[str, Batch], punctuation: Punctuation) -> Iterable[Emit]:
+        """Begin in the middle of the streams, after a restart: the gate sends batches without rows, but with positions.
+
+        Windows count the rows before, which have expired. Positions downstream begin at 0: only their order matters.
+        """
+        yield Emit(Limits().to_batch())
+        for side, stream in enumerate(self._streams):
+            batch = streams.get(stream)
+            if batch is not None:
+                self._missing[stream] = batch.first
+                self._borders.begin(side, batch.first)
+                yield from self._send_payload(side, Batch(stream, batch.rows), (None, None))
+        yield Emit(punctuation)
+
+    def _from_here(self, batch: Batch | None) -> Batch | None:
+        """A batch whose positions count from where this router began."""
+        missing = 0 if batch is None else self._missing.get(batch.stream, 0)
+        return batch if batch is None or not missing else replace(batch, first=batch.first - missing)
+
+    def _route(self, batches: tuple[Batch | None, Batch | None], punctuation: Punctuation) -> Iterable[Emit]:
         arrived = self._borders.arrived
         handover = tuple(self._schedules[side].handover(arrived[side]) for side in (LEFT, RIGHT))
         keyed = self._numbered(batches)
@@ -183,9 +208,14 @@ class RouterTask(Task):
         yield Emit(rows.to_batch(side, batch.born))
         for d in range(len(rows.keys) if self._description.split_fields else 0):
             yield Emit(rows.to_batch_of_dimension(side, d, batch.born))
+        yield from self._send_payload(side, batch, step.expired[side])
+
+    def _send_payload(
+        self, side: int, batch: Batch, expired: tuple[Int64 | None, Int64 | None]
+    ) -> Iterator[Emit]:
         if self._payload is not None:
             columns = self._payload_columns[side]
             if columns is None:  # the rows of a side have one schema
                 columns = self._payload_columns[side] = self._payload.columns(side, batch.rows.schema)
-            payload = self._payload.rows(side, batch.rows, columns, step.expired[side])
+            payload = self._payload.rows(side, batch.rows, columns, expired)
             yield Emit(Batch(PAYLOAD[side].name, payload, first=batch.first, born=batch.born))

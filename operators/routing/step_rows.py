@@ -63,6 +63,11 @@ class WindowBorders:
         self._liveness: list[Liveness | None] = [None, None]
         self._arrived = [0, 0]
         self._live = [0, 0]
+        self._missing = [0, 0]
+
+    def begin(self, side: int, missing: int) -> None:
+        """Begin behind the first rows of a side, which have all expired; positions count from there."""
+        self._missing[side] = missing
 
     @property
     def arrived(self) -> tuple[int, int]:
@@ -109,7 +114,7 @@ class WindowBorders:
         window, event_time = self._sides[side]
         if self._liveness[side] is None:
             kind = None if event_time is None else batch.rows.schema.field(event_time).type
-            self._liveness[side] = liveness(window, kind)
+            self._liveness[side] = liveness(window, kind, self._missing[side])
         assert batch.first == self._arrived[side], "the gate numbers the rows of a stream without gaps"
         times, _ = event_times(batch.rows.column(event_time or TIME))
         own = self._liveness[side]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from topology.durable.log import Log
 from topology.durable.record import Position, Record
-from topology.durable.steps import finish
+from topology.durable.steps import Steps, finish
 from topology.graph.errors import InterlaceError, StoppedError, StoreError
 
 RETRY_SECONDS = 0.5
@@ -48,9 +48,11 @@ class GroupCommit:
 
     A full disk or a failing store is tried again until it works or `close` is called; `trouble` says what is wrong.
     A successor ends it: all tickets fail with `FencedError`.
+
+    threaded: whether a thread commits; if not, whoever made it calls `round_steps`, as a simulation does.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, threaded: bool = True) -> None:
         self._log = log
         self._changed = threading.Condition()
         self._tickets: deque[Ticket] = deque()
@@ -58,8 +60,10 @@ class GroupCommit:
         self._closing = False
         self._error: InterlaceError | None = None
         self.trouble: str | None = None
-        self._thread = threading.Thread(target=self._run_until_error, name="group-commit", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        if threaded:
+            self._thread = threading.Thread(target=self._run_until_error, name="group-commit", daemon=True)
+            self._thread.start()
 
     @property
     def has_room(self) -> bool:
@@ -94,7 +98,30 @@ class GroupCommit:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something waits to become durable, or to be removed."""
+        return bool(self._tickets or self._trim_before) and self._error is None
+
+    def round_steps(self) -> Steps[bool]:
+        """Commit once what waits, in steps; False when there will be no more commits."""
+        try:
+            steps = self._log.commit_steps()
+            with self._changed:  # the first step chooses the records; the others are the store's work
+                next(steps, None)
+            yield from steps
+            self._trim()
+            self.trouble = "the disk is full" if self._log.disk_full else None
+        except StoreError as error:
+            self.trouble = str(error)
+        except InterlaceError as error:
+            self._end(error)
+            return False
+        self._acknowledge()
+        return True
 
     def _add(self, add: Callable[[], Position], then: Callable[[Ticket], None] | None) -> Ticket:
         with self._changed:
@@ -120,19 +147,8 @@ class GroupCommit:
 
     def _run(self) -> None:
         while self._wait_for_work():
-            try:
-                steps = self._log.commit_steps()
-                with self._changed:  # the first step chooses the records; the others are the store's work
-                    next(steps, None)
-                finish(steps)
-                self._trim()
-                self.trouble = "the disk is full" if self._log.disk_full else None
-            except StoreError as error:
-                self.trouble = str(error)
-            except InterlaceError as error:
-                self._end(error)
+            if not finish(self.round_steps()):
                 return
-            self._acknowledge()
             if self.trouble is not None and not self._pause():
                 self._end(StoppedError(f"the log was closed before all was durable: {self.trouble}"))
                 return

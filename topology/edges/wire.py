@@ -21,14 +21,14 @@ import pyarrow as pa
 from topology.edges.columns import LEAST_BYTES, is_plain, memory_of, rows_in
 from topology.graph.arrow_rows import embedded, extracted, has_dictionary
 from topology.graph.errors import StaleStreamError
-from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Time, Watermark
+from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Resume, Time, Watermark
 
 _FRAME = struct.Struct("<QIII")  # number of the first message, number of headers, offset of the rows, flags
 _FIXED = struct.Struct("<BBHIIIQqd")  # kind, kind of times, labels, bytes of stream and source, schema, bytes of rows,
 #                                       number, born
 _INTEGERS = struct.Struct("<qq")
 _FLOATS = struct.Struct("<dd")
-_SCHEMA, _BATCH, _WHOLE_STREAM, _COLUMNS, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE = range(9)
+_SCHEMA, _BATCH, _WHOLE_STREAM, _COLUMNS, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE, _RESUME = range(10)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
 _ANSWER_WANTED = 1
 _ALIGNMENT = 8
@@ -194,6 +194,8 @@ def _control_header(message: Message) -> bytes:
             return _header(_END, stream=stream, source=source)
         case Idle(stream, source):
             return _header(_IDLE, stream=stream, source=source)
+        case Resume(sink, place, number, acknowledged):
+            return _header(_RESUME, place, times=(number, acknowledged), stream=sink)
     raise AssertionError(f"no such message: {message!r}")
 
 
@@ -208,4 +210,6 @@ def _control(kind: int, number: int, born: float, times: tuple[Time, Time] | Non
         return End(stream, source)
     if kind == _IDLE:
         return Idle(stream, source)
+    if kind == _RESUME and times is not None:
+        return Resume(stream, number, int(times[0]), int(times[1]))
     raise StaleStreamError(f"a message of unknown kind {kind}")

@@ -7,7 +7,7 @@ The clock that decides which sources are idle is here too, because tasks have no
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 
@@ -15,11 +15,14 @@ import pyarrow as pa
 
 from topology.checks.quotas import Quotas
 from topology.entry.idle_watch import EntryClock, IdleWatch
+from topology.entry.recorder import Recorder
 from topology.entry.source_ledger import SourceLedger
 from topology.entry.staging import Staging
 from topology.graph.components import DEFAULT_STREAM, Input
 from topology.graph.errors import StoppedError
 from topology.graph.messages import Batch, End, Idle, Message, Watermark
+from topology.journal.opening import Opened
+from topology.journal.replay import Replay
 
 Failure = Callable[[], Exception | None]
 
@@ -39,8 +42,10 @@ class _Stream:
     ends_when_drained: the stream is finished, and the pump ends it after the last committed rows.
     """
 
+    name: str
     ledger: SourceLedger
     put: Callable[[Message], object]
+    wait: Callable[[Batch], object]
     staging: Staging
     order: threading.Lock = field(default_factory=threading.Lock)
     staged: threading.Lock = field(default_factory=threading.Lock)
@@ -51,11 +56,21 @@ class _Stream:
 class Ingest:
     """The inputs of one topology (or of one input task), each with its ledger, its staging area and its queue.
 
+    opened: a journal that everything is recorded in before it is acknowledged; None: nothing survives this process.
+
     Only `send` and `finish` wait for room. The other methods return at once even while the topology takes nothing, so
     that writers can stage and commit everything before anyone begins to read results.
     """
 
-    def __init__(self, spill_directory: str | None = None, clock: EntryClock | None = None) -> None:
+    def __init__(
+        self, spill_directory: str | None = None, clock: EntryClock | None = None, opened: Opened | None = None
+    ) -> None:
+        self._record = Recorder(None if opened is None else opened.journal)
+        self._replay = None if opened is None else opened.replay
+        self._resumed = threading.Event()
+        if self._replay is None:
+            self._resumed.set()
+        self._resuming: threading.Thread | None = None
         self._streams: dict[str, _Stream] = {}
         self._spill_directory = spill_directory
         self._clock = clock or EntryClock()
@@ -63,14 +78,59 @@ class Ingest:
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()
 
-    def add(self, stream: str, description: Input, put: Callable[[Message], object]) -> None:
-        """Open the entry of a stream; `put` queues a message for the topology, and waits for room if it is a batch."""
-        self._streams[stream] = _Stream(SourceLedger(stream, description), put, Staging(self._spill_directory))
+    def add(
+        self,
+        stream: str,
+        description: Input,
+        put: Callable[[Message], object],
+        wait: Callable[[Batch], object] = lambda batch: None,
+    ) -> None:
+        """Open the entry of a stream.
+
+        put:  queues a message for the topology, and waits for room if it is a batch.
+        wait: waits for room for a batch, so that `put` need not.
+        """
+        ledger = SourceLedger(stream, description)
+        ledger.restore(self._record.image(stream))
+        self._streams[stream] = _Stream(stream, ledger, put, wait, Staging(self._spill_directory))
         if description.idle_after is not None:
             self._watch.watch(stream, description.idle_after)
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._look_for_idle, name="idle sources", daemon=True)
                 self._watcher.start()
+
+    def resume(self) -> None:
+        """Bring in again what was sent before a failure and never taken; calls that send wait for it meanwhile."""
+        if self._replay is not None:
+            self._resuming = threading.Thread(target=self._resume, args=(self._replay,), name="resume", daemon=True)
+            self._resuming.start()
+
+    def resume_steps(self, replay: Replay) -> Iterator[tuple[str, Batch]]:
+        """What `resume` does, in steps: it pauses before each batch that may have to wait for room.
+
+        Sources are announced before any rows, because rows of a source that is not known yet may be late.
+        """
+        for stream, target in self._streams.items():
+            for source in target.ledger.sources:
+                self._watch.heard_of(stream, source)
+                target.put(Watermark(None, DEFAULT_STREAM, source))
+        for stream, target in self._streams.items():
+            image = self._record.image(stream)
+            for source, known in list(image.sources.items()):
+                if target.ledger.is_known(source):
+                    for batch in replay.rest(stream, source):
+                        yield stream, batch
+                        target.put(batch)
+                    if known.ended:
+                        self._announce_end(stream, source)
+                for attempt in known.staged:
+                    for batch in replay.staged(stream, source, attempt):
+                        times = target.ledger.stage(source, attempt, batch.rows)
+                        target.staging.keep(source, attempt, batch.rows, times)
+            if image.finished:
+                self._watch.forget(stream, "")
+                target.put(End())
+        self._resumed.set()
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -79,18 +139,25 @@ class Ingest:
 
     def open(self, stream: str, source: str) -> None:
         """Announce a source, so that the gate waits for it; harmless when repeated."""
-        target = self._streams[stream]
+        target = self._ready(stream)
         with target.ledger.lock:
             if target.ledger.open(source):
                 self._watch.heard_of(stream, source)
+                self._record.opened(stream, source)
                 target.put(Watermark(None, DEFAULT_STREAM, source))
 
     def send(self, stream: str, source: str, rows: pa.RecordBatch, offset: int | None = None) -> int:
         """Take the next rows of a source, those from `offset` on; returns when there is room for them.
 
-        Return the offset of the row that comes next.
+        Return the offset of the row that comes next. With a journal, all rows before it are durable then.
         """
-        target = self._streams[stream]
+        following = self.take(stream, source, rows, offset)
+        self._record.wait()
+        return following
+
+    def take(self, stream: str, source: str, rows: pa.RecordBatch, offset: int | None = None) -> int:
+        """As `send`, but do not wait until the rows are durable: `flush` does."""
+        target = self._ready(stream)
         with self._sending(), target.order:
             new = rows if offset is None else target.ledger.new_rows(source, rows, offset)
             if new is not None:
@@ -98,6 +165,10 @@ class Ingest:
                 self._watch.heard_of(stream, source)
                 self._enqueue(target, batch)
             return target.ledger.next_offset(source)
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until everything that has been taken is durable; `TimeoutError` after a timeout."""
+        self._record.wait(timeout)
 
     def next_offset(self, stream: str, source: str) -> int:
         """The offset of the next row of a source; behind rows that wait for room."""
@@ -107,10 +178,16 @@ class Ingest:
 
     def finish(self, stream: str, source: str | None = None) -> None:
         """End one source, or with None the whole stream: only rows committed before will still enter."""
-        target = self._streams[stream]
+        self.end(stream, source)
+        self._record.wait()
+
+    def end(self, stream: str, source: str | None = None) -> None:
+        """As `finish`, but do not wait until that is durable."""
+        target = self._ready(stream)
         if source is not None:
             with target.order:
                 if target.ledger.end(source):
+                    self._record.ended(stream, source)
                     self._announce_end(stream, source)
         elif target.ledger.finish():
             with target.staged:
@@ -120,7 +197,12 @@ class Ingest:
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         """Check a schema against the stream's and keep it."""
-        self._streams[stream].ledger.pin(schema)
+        ledger = self._streams[stream].ledger
+        with ledger.lock:
+            was_known = ledger.schema is not None
+            ledger.pin(schema)
+            if not was_known:
+                self._record.pinned(stream, schema)
 
     def schema(self, stream: str) -> pa.Schema | None:
         """The schema of a stream's rows; None while it is not known."""
@@ -139,14 +221,18 @@ class Ingest:
 
         Rows for a source that is committed already come from a straggler; they are dropped.
         """
-        target = self._streams[stream]
+        target = self._ready(stream)
         with target.staged:
             if target.ledger.is_committed(source):
                 return
             self._require_open()
             if quotas is not None:
                 target.staging.require_room(stream, source, attempt, rows, quotas)
-            target.staging.keep(source, attempt, rows, target.ledger.stage(source, attempt, rows))
+            first = target.ledger.attempt_rows(source, attempt)
+            times = target.ledger.stage(source, attempt, rows)
+            self._record.staged(stream, source, attempt, first, rows)
+            target.staging.keep(source, attempt, rows, times)
+        self._record.wait()
         if target.ledger.is_open(source):
             self._watch.heard_of(stream, source)
 
@@ -155,7 +241,7 @@ class Ingest:
 
         A thread feeds committed rows to the topology as fast as it takes them, so this returns at once.
         """
-        target = self._streams[stream]
+        target = self._ready(stream)
         with target.staged:
             with target.ledger.lock:
                 announced = target.ledger.is_known(source)
@@ -164,16 +250,21 @@ class Ingest:
                 # All rows of the source are here: it is not silent while they wait for their turn.
                 self._watch.heard_of(stream, source)
                 self._watch.forget(stream, source)
+                self._record.ended(stream, source, attempt)
                 if not announced:
                     target.put(Watermark(None, DEFAULT_STREAM, source))
             target.staging.commit(source, attempt)
             if target.pump is None:
                 target.pump = threading.Thread(target=self._pump, args=(stream,), name=f"staged {stream}", daemon=True)
                 target.pump.start()
+        self._record.wait()
 
     def close(self) -> None:
         """Drop staged rows and stop the threads."""
         self._closed.set()
+        self._resumed.set()
+        if self._resuming is not None:
+            self._resuming.join(JOIN_SECONDS)
         for target in self._streams.values():
             with target.staged:
                 target.staging.close()
@@ -223,7 +314,8 @@ class Ingest:
                 if committed.rows is not None:
                     with self._sending(), target.order:
                         batch = target.ledger.release(committed.source, committed.rows, committed.times)
-                        self._enqueue(target, batch)
+                        target.put(batch)
+                        target.ledger.record(batch)
                 else:
                     with target.order:
                         target.ledger.end_committed(committed.source)
@@ -237,6 +329,9 @@ class Ingest:
 
     def _enqueue(self, target: _Stream, batch: Batch) -> None:
         """Queue rows and count them; they count only once they are queued, so an interrupted wait changes nothing."""
+        if self._record.is_on:
+            target.wait(batch)
+            self._record.sent(target.name, batch)
         target.put(batch)
         target.ledger.record(batch)
 
@@ -248,9 +343,25 @@ class Ingest:
         target = self._streams[stream]
         with target.order:
             self._watch.forget(stream, "")
+            self._record.finished(stream)
             for source in target.ledger.end_all():
                 self._announce_end(stream, source)
             target.put(End())
+
+    def _ready(self, stream: str) -> _Stream:
+        """The stream, when everything that was sent to it before a failure is in."""
+        if not self._resumed.is_set():
+            self._resumed.wait()
+            self._require_open()
+        return self._streams[stream]
+
+    def _resume(self, replay: Replay) -> None:
+        while not replay.finished.wait(LOOK_UP_SECONDS):
+            if self._closed.is_set():
+                return
+        with suppress(StoppedError):
+            for _ in self.resume_steps(replay):
+                pass
 
     def _require_open(self) -> None:
         if self._closed.is_set():

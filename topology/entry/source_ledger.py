@@ -20,6 +20,7 @@ from topology.entry.input_guard import InputGuard
 from topology.graph.components import DEFAULT_STREAM, Input
 from topology.graph.errors import InputError, OffsetGapError, SourceEndedError
 from topology.graph.messages import Batch, Time
+from topology.journal.image import StreamImage
 
 
 @dataclass
@@ -58,6 +59,21 @@ class SourceLedger:
         self._attempts: dict[tuple[str, str], _Rows] = {}
         self._finished = False
 
+    def restore(self, image: StreamImage) -> None:
+        """Go on where another ledger of the stream was; only for a new one. Staged rows are staged again."""
+        with self.lock:
+            if image.schema is not None:
+                self._guard.pin(image.schema)
+            self._finished = image.finished
+            for name, known in image.sources.items():
+                if known.announced:
+                    self._sources[name] = _Source(known.count, known.latest, known.attempt, known.ended)
+
+    def attempt_rows(self, source: str, attempt: str) -> int:
+        """How many rows of an attempt have been staged."""
+        with self.lock:
+            return self._attempts.get((source, attempt), _Rows()).count
+
     @property
     def sources(self) -> dict[str, int]:
         """Rows taken so far from each source."""
@@ -95,11 +111,11 @@ class SourceLedger:
     def open(self, source: str) -> bool:
         """Announce a source; return whether it is new."""
         with self.lock:
-            self._require_unfinished()
             if not source:
                 raise InputError(f"stream '{self._stream}': a source needs a name")
             if source in self._sources:
                 return False
+            self._require_unfinished()
             self._sources[source] = _Source()
             return True
 

@@ -8,13 +8,13 @@ under every driver, and a test can drive it by calling its methods.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
 
-from topology.graph.messages import Barrier, Batch, End, Idle, Punctuation, Watermark
+from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Watermark
 
 DEFAULT_STREAM = "default"
 
@@ -47,7 +47,7 @@ class Emit:
     the task for edges with direct grouping. Any other message goes to every task downstream.
     """
 
-    message: Batch | Watermark | Idle | Punctuation | Barrier | End
+    message: Message
     to: int | None = None
 
 
@@ -103,6 +103,67 @@ class Task(ABC):
         return
 
 
+Facts: TypeAlias = "Mapping[str, Any]"
+"""A few facts that JSON can express: no NaN, no infinity, names as keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a deciding task chose for one step; recorded before the step leaves.
+
+    seq:     the last sequence number of the step.
+    choice:  what `DecidingTask.repeat` needs to emit the same step again.
+    reached: where the task stands after it, for `Component.start_for`.
+    """
+
+    seq: int
+    choice: Facts
+    reached: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """The state of a deciding task: a few facts, and the rows that it holds."""
+
+    facts: Facts = field(default_factory=dict)
+    rows: tuple[pa.RecordBatch, ...] = ()
+
+
+class DecidingTask(Task):
+    """A task whose output depends on when its input comes, and not on the input alone: the gate of a join.
+
+    Everything after such a task is a function of what it emits. So with a store the driver records its decisions before
+    its output leaves, and has them repeated after a failure: the same steps in the same order, from the same rows.
+    Between two calls the driver may ask for the state, from which another task of the component goes on.
+    """
+
+    @abstractmethod
+    def take(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        """As `on_batch`, but decide nothing: emit only what follows from the rows and the decisions before."""
+
+    @property
+    @abstractmethod
+    def decision(self) -> Decision:
+        """The decision that the step before the last punctuation follows from."""
+
+    @abstractmethod
+    def repeat(self, choice: Facts) -> Iterable[Emit]:
+        """Emit the step that a decision was made for, by the rows that were here then."""
+
+    @abstractmethod
+    def state(self) -> TaskState:
+        """Return all that the task needs to go on."""
+
+    @abstractmethod
+    def resume(self, state: TaskState) -> Iterable[Emit]:
+        """Go on from a state, in a new task; emit what the tasks downstream must know before the next step."""
+
+    @property
+    @abstractmethod
+    def state_bytes(self) -> int:
+        """About the size of the state."""
+
+
 class Component(ABC):
     """A description: frozen, picklable, comparable. The plan is printed from it, without building any task."""
 
@@ -119,6 +180,9 @@ class Component(ABC):
     could hold this one back, each would wait for the other. Only for streams that cannot run far ahead, because the
     other outputs are bounded: the queues of a side stream are not."""
 
+    decides: ClassVar[bool] = False
+    """Whether its tasks are `DecidingTask`s."""
+
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
         """The streams it emits, each with its schema, or None where the schema depends on the data."""
@@ -132,6 +196,14 @@ class Component(ABC):
     @abstractmethod
     def build(self, context: TaskContext) -> Task | SpoutTask:
         """Make the stateful part for one task."""
+
+    def start_for(self, starts: Sequence[Facts], acknowledged: Facts) -> int:
+        """Choose where a log may begin, so that it holds all rows that results after `acknowledged` depend on.
+
+        Only where the component decides. Both are what decisions have `reached`; `starts` are the places where a log
+        can begin, oldest first. Return the number of the latest that suffices. By default nothing is forgotten.
+        """
+        return 0
 
     def prepare(self) -> None:  # noqa: B027  most have nothing to prepare
         """Import what its tasks need with their first rows; does nothing by default.

@@ -71,6 +71,16 @@ def first_backwards(
     return row, kept[at].item(), kept[at + 1].item()
 
 
+def time_as_json(time: Time | None) -> int | str | None:
+    """An event time as JSON can express it: whole numbers as they are, floats exactly, as hexadecimal text."""
+    return time.hex() if isinstance(time, float) else time
+
+
+def time_from_json(written: int | str | None) -> Time | None:
+    """The inverse of `time_as_json`."""
+    return float.fromhex(written) if isinstance(written, str) else written
+
+
 def _is_integral(kind: pa.DataType) -> bool:
     if pa.types.is_uint64(kind):
         return False  # its upper half does not fit into int64, and no clock needs it

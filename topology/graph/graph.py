@@ -37,11 +37,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Topology:
-    """The result of `TopologyBuilder.build`; producers come before their consumers in `nodes`."""
+    """The result of `TopologyBuilder.build`; producers come before their consumers in `nodes`.
+
+    identity: what its results mean, in words. A state that was kept for another identity is not used for this one.
+    """
 
     name: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+    identity: str = ""
 
     def node(self, name: str) -> Node:
         """Return the node of that name."""
@@ -89,6 +93,11 @@ class Topology:
             (producer, task) for producer in self.producers(consumer) for task in range(self.node(producer).parallelism)
         ]
         return tuple(Origin(component, task, index) for index, (component, task) in enumerate(channels))
+
+    @property
+    def deciding(self) -> Node | None:
+        """The component that decides what everything after it follows from; None if there is none."""
+        return next((node for node in self.nodes if node.component.decides), None)
 
     @property
     def task_names(self) -> tuple[TaskName, ...]:

@@ -202,6 +202,21 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Resume:
+    """The tasks after a restart begin here: where `sink` stood before. It comes before all rows, on every edge.
+
+    place:        the last sequence number whose results the sink no longer needs.
+    number:       the number of the first result after that place.
+    acknowledged: the last number that a reader has acknowledged.
+    """
+
+    sink: str
+    place: int
+    number: int
+    acknowledged: int
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """No more rows of `source` will follow; with an empty source, nothing at all follows on this edge."""
 
@@ -209,7 +224,7 @@ class End:
     source: str = ""
 
 
-Message = Batch | Watermark | Idle | Punctuation | Barrier | End
+Message = Batch | Watermark | Idle | Punctuation | Barrier | Resume | End
 
 
 def message_bytes(message: Message) -> int:

@@ -59,9 +59,16 @@ class KeptResults:
     def append(self, rows: pa.RecordBatch) -> None:
         """Keep the next rows."""
         kept = _Kept(self.end, rows, rows_bytes(rows))
-        self._batches.append(kept)
         self.end = kept.end
+        if rows.num_rows and kept.end <= self.acknowledged + 1:
+            return
+        self._batches.append(kept)
         self.nbytes += kept.size
+
+    def resume(self, number: int, acknowledged: int) -> None:
+        """Number the next row `number`; rows up to `acknowledged` are dropped as they come. Only while it is empty."""
+        self.end = number
+        self.acknowledged = acknowledged
 
     def start(self) -> Place:
         """Where a reader begins that asks for all that is not acknowledged."""
@@ -78,9 +85,13 @@ class KeptResults:
         Rows that were acknowledged meanwhile are skipped.
         """
         batch = max(place.batch, self._dropped)
-        if batch - self._dropped >= len(self._batches):
+        while batch - self._dropped < len(self._batches):
+            kept = self._batches[batch - self._dropped]
+            if kept.end > place.number or not kept.rows.num_rows:
+                break
+            batch += 1  # a reader may begin after rows that come again
+        else:
             return None
-        kept = self._batches[batch - self._dropped]
         number = max(place.number, self.acknowledged + 1, kept.first)
         rows = kept.rows if number == kept.first else kept.rows.slice(number - kept.first)
         return number, rows, Place(kept.end, batch + 1)

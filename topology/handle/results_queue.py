@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -17,7 +19,7 @@ from topology.graph.errors import (
     StoppedError,
     TakenOverError,
 )
-from topology.graph.messages import Batch, End, Message, Punctuation, rows_bytes
+from topology.graph.messages import Batch, End, Message, Punctuation, Resume, rows_bytes
 from topology.handle.kept_results import KeptResults, Place
 from topology.handle.results import Reading
 from topology.tasks.metrics import TaskCounters
@@ -28,11 +30,30 @@ FULL_WARNING_SECONDS = 10.0
 """After how long a reader that waits although there is no room for more results is warned."""
 
 
+PROGRESS_ROWS = 1 << 16
+"""While there are no results to acknowledge, progress is reported each time that so many rows have passed."""
+
+
+class Progress(NamedTuple):
+    """How far the results of a sink are done with.
+
+    number: the last result that was acknowledged.
+    place:  the last sequence number, at the end of a step, whose results are all acknowledged.
+    result: the number of the first result after that place.
+    """
+
+    number: int
+    place: int
+    result: int
+
+
 class ResultsQueue:
     """The results of one sink. It is full when what is kept, but for the batch in a reader's hands, reaches `capacity`.
 
     A full queue makes the sink's task wait, so a slow reader slows the topology; the batch in hand does not count, or
     the topology would stand still while a large batch is being dealt with. One reader reads at a time.
+
+    on_progress: called when results have been acknowledged, or steps have passed without any; None: nobody asks.
     """
 
     def __init__(self, capacity: int, sink: str = "results") -> None:
@@ -46,6 +67,12 @@ class ResultsQueue:
         self._closed = False
         self._reader: QueueReader | None = None
         self._on_room: Callable[[], None] | None = None
+        self.on_progress: Callable[[Progress], None] | None = None
+        self._progress = Progress(-1, -1, 0)
+        self._ends: deque[tuple[int, int]] = deque()  # of steps: the number of the next result, the sequence number
+        self._resumed = False
+        self._skipped_until = -1  # results of steps up to this one have been given out before a restart
+        self._skipping = False
         self._lock = threading.RLock()  # a reader that is garbage-collected closes itself, in any thread
         self._changed = threading.Condition(self._lock)
 
@@ -62,11 +89,28 @@ class ResultsQueue:
         """Keep what the sink's task emits, which has asked for room, and record its latency."""
         message = emit.message
         if isinstance(message, Batch):
-            with self._lock:
-                self._keep(message.rows)
+            if not self._skipping:
+                with self._lock:
+                    self._keep(message.rows)
+        elif isinstance(message, Punctuation):
+            self._end_step(message.seq)
+        elif isinstance(message, Resume):
+            self.resume(message)
         elif message == End():  # readers do not need the end of a single source
             self.end()
         _note_latency(counters, message)
+
+    def resume(self, message: Resume) -> None:
+        """Go on as another queue of this sink was, before any rows have come."""
+        if message.sink == self.sink:
+            with self._lock:
+                self._resumed = True
+                self._skipping = message.place >= 0
+                self._skipped_until = message.place
+                self._progress = Progress(message.acknowledged, message.place, message.number)
+                self._kept.resume(message.number, message.acknowledged)
+                self._given = max(self._given, message.acknowledged + 1)
+                self._note_change()
 
     def put(self, rows: pa.RecordBatch) -> None:
         """Add rows; waits while the queue is full."""
@@ -109,7 +153,7 @@ class ResultsQueue:
     def acknowledge(self, number: int) -> None:
         """Forget all rows up to and including this number; one that was acknowledged before changes nothing."""
         with self._lock:
-            if number >= self._given:
+            if number >= self._given and not self._resumed:
                 given = f"the last was number {self._given - 1}" if self._given else "none has been given out"
                 raise InputError(
                     f"sink '{self.sink}': result {number} cannot be acknowledged, because it has not been given to a "
@@ -119,6 +163,7 @@ class ResultsQueue:
             self._kept.acknowledge(number)
             self._fill()
             self._note_change()
+            self._report_progress()
         self._tell_of_room(not had_room)
 
     def close(self, error: Exception | None = None) -> None:
@@ -162,11 +207,37 @@ class ResultsQueue:
                 f"sink '{self.sink}': results up to number {first - 1} have been acknowledged and are gone, so none "
                 f"can be read after {after}; the first that is kept is {first}: read with after={first - 1} or later"
             )
-        if after > first - 1 and after >= self._given:
+        if after > first - 1 and after >= self._given and not self._resumed:
             raise InputError(
                 f"sink '{self.sink}': nobody can have read result {after}; {self._given} have been given out, "
                 f"numbered from 0"
             )
+
+    def _end_step(self, seq: int) -> None:
+        """Note that all results of the steps up to this sequence number have come."""
+        if self._skipping:
+            self._skipping = seq < self._skipped_until
+        elif self.on_progress is not None:
+            with self._lock:
+                end = self._kept.end
+                if self._ends and self._ends[-1][0] == end:
+                    self._ends.pop()
+                self._ends.append((end, seq))
+                if end == self._kept.acknowledged + 1 and seq - self._progress.place >= PROGRESS_ROWS:
+                    self._report_progress()
+
+    def _report_progress(self) -> None:
+        """Tell how far results are acknowledged, if that has changed."""
+        if self.on_progress is None:
+            return
+        number = self._kept.acknowledged
+        result, place = self._progress.result, self._progress.place
+        while self._ends and self._ends[0][0] <= number + 1:
+            result, place = self._ends.popleft()
+        progress = Progress(number, place, result)
+        if progress != self._progress:
+            self._progress = progress
+            self.on_progress(progress)
 
     def _tell_of_room(self, changed: bool) -> None:
         if changed and self._on_room is not None and self.has_room:

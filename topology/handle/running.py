@@ -103,6 +103,11 @@ MakeHandle: TypeAlias = "Callable[[RunningTopology], Handle]"
 class Runtime(ABC):
     """Where a topology runs."""
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether what it launches survives failures, because its state is kept in a store."""
+        return False
+
     @abstractmethod
     def launch(
         self,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from topology.graph.components import Component, Emit, Sink
 from topology.graph.errors import StoppedError
-from topology.graph.messages import Batch, End, rows_bytes
+from topology.graph.messages import Batch, End, Resume, rows_bytes
 from topology.handle.results_queue import ResultsQueue
 from topology.tasks.metrics import TaskCounters
 from topology.tasks.spill import SpillQueue
@@ -33,6 +33,7 @@ class SpillingResults(ResultsQueue):
         self._backlog = SpillQueue(memory, directory)
         self._newest: deque[pa.RecordBatch] = deque()
         self._newest_bytes = 0
+        self._numbered = False
         self._lost = False  # rows were dropped before they had numbers
 
     @property
@@ -43,10 +44,21 @@ class SpillingResults(ResultsQueue):
         """Do nothing: there is always room."""
 
     def push(self, counters: TaskCounters, emit: Emit) -> None:
-        if isinstance(emit.message, Batch):
-            self.put(emit.message.rows)
-        elif emit.message == End():
+        message = emit.message
+        if isinstance(message, Batch):
+            self._number_from(message.first)
+            self.put(message.rows)
+        elif isinstance(message, Resume):
+            self.resume(message)
+        elif message == End():
             self.end()
+
+    def _number_from(self, first: int) -> None:
+        """Number the first rows as they are numbered where they come from: after a restart those before are gone."""
+        with self._lock:
+            if not self._numbered:
+                self._numbered = True
+                self._kept.resume(first, max(first - 1, self._kept.acknowledged))
 
     def put(self, rows: pa.RecordBatch) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -20,6 +21,8 @@ from topology.handle.endpoint import Endpoint
 from topology.handle.results import ExplainedReading, Reading
 from topology.handle.running import MakeHandle, RunningTopology, Runtime
 from topology.handle.status import State, Status, WorkerStatus
+from topology.journal.opening import Opened
+from topology.process.state import open_state
 from topology.process.task_group import GroupSettings, TaskGroup
 from topology.tasks.inbox import DEFAULT_CAPACITY
 from topology.tasks.metrics import Metrics
@@ -33,12 +36,20 @@ class LocalRuntime(Runtime):
     edge_bytes:      the bytes that may wait on each edge before its sender has to wait.
     spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
     quotas:          how much clients in other processes may use; None: the defaults of `Quotas`.
+    state:           a directory or a URI of `pyarrow.fs` (s3://bucket/prefix) where everything is kept that must
+                     survive, below the name of the topology; None: a topology ends with its process. Launched again
+                     with the same state, a topology goes on where it was.
     """
 
     workers: int | None = None
     edge_bytes: int = DEFAULT_CAPACITY
     spill_directory: str | None = None
     quotas: Quotas | None = None
+    state: str | Path | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        return self.state is not None
 
     def launch(
         self,
@@ -59,17 +70,18 @@ class LocalRuntime(Runtime):
                     f"{option}=True needs a cluster: a topology in this process ends with it, and no other program "
                     f"knows its name; use RayRuntime()"
                 )
-        return LocalTopology(
-            topology,
-            name or topology.name,
-            GroupSettings(self.edge_bytes, self.spill_directory, self.workers, self.quotas),
-        )
+        name = name or topology.name
+        opened = None
+        if self.state is not None:
+            opened = open_state(self.state, name, topology, self.spill_directory)
+        settings = GroupSettings(self.edge_bytes, self.spill_directory, self.workers, self.quotas)
+        return LocalTopology(topology, name, settings, opened)
 
 
 class LocalTopology(RunningTopology):
     """The handle of a topology in this process."""
 
-    def __init__(self, topology: Topology, name: str, settings: GroupSettings) -> None:
+    def __init__(self, topology: Topology, name: str, settings: GroupSettings, opened: Opened | None = None) -> None:
         super().__init__(topology, name)
         self._quotas = settings.quotas
         self._error: TaskError | None = None
@@ -78,7 +90,7 @@ class LocalTopology(RunningTopology):
         self._stopped = False
         self._state = threading.Lock()
         self._server: TopologyServer | None = None
-        self._group = TaskGroup(topology, topology.task_names, settings, self.fail)
+        self._group = TaskGroup(topology, topology.task_names, settings, self.fail, opened)
         self._group.connect()
         self._group.start()
 
@@ -140,7 +152,9 @@ class LocalTopology(RunningTopology):
             raise self._error
 
     def flush(self, timeout: float | None = None) -> None:
-        self._raise_error()  # rows have been taken when `send` returns
+        self._raise_error()
+        with self._explained:
+            self._group.ingest.flush(timeout)  # rows have been taken when `send` returns
 
     def _open(self, stream: str, source: str) -> None:
         with self._explained:

@@ -11,18 +11,23 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from topology.checks.quotas import Quotas
 from topology.entry.ingest import Ingest
-from topology.graph.components import Emit, Input, SpoutTask, Task, TaskContext
-from topology.graph.errors import StoppedError, TaskError
+from topology.graph.components import DecidingTask, Emit, Input, SpoutTask, Task, TaskContext
+from topology.graph.errors import InterlaceError, StoppedError, TaskError
 from topology.graph.graph import Node, TaskName, Topology
-from topology.graph.messages import Message
+from topology.graph.messages import Batch, Message
 from topology.handle.handle import log
-from topology.handle.results_queue import ResultsQueue
+from topology.handle.results_queue import Progress, ResultsQueue
 from topology.handle.spilling_results import results_queue
+from topology.journal.events import Acknowledged
+from topology.journal.journal import Journal
+from topology.journal.opening import Opened
+from topology.journal.recording import RecordedSteps, RecordingCore, repeat
 from topology.process.task_threads import DrivenTask, TaskThreads
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
 from topology.tasks.metrics import TaskCounters, TaskMetrics
@@ -80,6 +85,8 @@ class TaskGroup:
     """The tasks of one process. Made, connected, started, closed: each once and in this order.
 
     on_failure: called with the error of a task that fails, and once for each edge that breaks.
+    opened:     the journal of the topology, if this group has its inputs and the task that decides; None: none is kept.
+    driven:     the tasks that are not spouts, by name.
     """
 
     def __init__(
@@ -88,8 +95,10 @@ class TaskGroup:
         names: Sequence[TaskName],
         settings: GroupSettings,
         on_failure: Callable[[TaskError], None],
+        opened: Opened | None = None,
     ) -> None:
         self.topology = topology
+        self._opened = opened
         self.tasks = {
             (component, number): HostedTask(topology, topology.node(component), number, settings)
             for component, number in names
@@ -99,13 +108,17 @@ class TaskGroup:
             for sink in topology.sinks
             if (sink, 0) in self.tasks
         }
-        self.ingest = Ingest(settings.spill_directory)
+        self.ingest = Ingest(settings.spill_directory, opened=opened)
         for (component, _), task in self.tasks.items():
             if isinstance(task.node.component, Input):
-                self.ingest.add(component, task.node.component, partial(self._put_input, task.inbox))
+                put, wait = partial(self._put_input, task.inbox), partial(self._wait_for_room, task.inbox)
+                self.ingest.add(component, task.node.component, put, wait)
+        for sink, queue in self.results.items():
+            if opened is not None:
+                queue.on_progress = partial(self._acknowledged, opened.journal, sink)
         self._on_failure = on_failure
         self._edges: dict[tuple[TaskName, TaskName], OutgoingEdge] = {}
-        self._driven: dict[TaskName, DrivenTask] = {}
+        self.driven: dict[TaskName, DrivenTask] = {}
         self._spouts: list[threading.Thread] = []
         self._threads = TaskThreads(settings.threads or 1 + (os.cpu_count() or 1), self._task_failed)
 
@@ -122,20 +135,21 @@ class TaskGroup:
         near = near or (lambda component: range(self.topology.node(component).parallelism))
         for name, hosted in self.tasks.items():
             if isinstance(hosted.task, Task):
-                self._driven[name] = self._drive(hosted, hosted.task, near)
+                self.driven[name] = self._drive(hosted, hosted.task, near)
             else:
                 spout = partial(self._run_spout, hosted, hosted.task, near)
                 self._spouts.append(threading.Thread(target=spout, name=f"{name[0]}[{name[1]}]", daemon=True))
-        for name, driven in self._driven.items():
+        for name, driven in self.driven.items():
             self._call_when_ready(name, driven)
 
     def start(self) -> None:
         """Start the threads; each task is idle once before its first message."""
         self._threads.start()
-        for driven in self._driven.values():
+        for driven in self.driven.values():
             self._threads.notify(driven)
         for spout in self._spouts:
             spout.start()
+        self.ingest.resume()
 
     def metrics(self) -> tuple[TaskMetrics, ...]:
         """What each task has counted so far."""
@@ -159,10 +173,11 @@ class TaskGroup:
         for name in [*busy, *(spout.name for spout in self._spouts if spout.is_alive())]:
             log.warning("%s is still busy; it ends with the process", name)
         self.ingest.close()
+        if self._opened is not None:
+            self._opened.journal.close()
 
     def _drive(self, hosted: HostedTask, task: Task, near: Callable[[str], Sequence[int]]) -> DrivenTask:
         """Make the part of a task that the threads use: how it takes messages, sends, and asks for room."""
-        core = TaskCore(task, hosted.origins, hosted.counters)
         depth = self._depth(hosted.node)
         send: Callable[[Emit], None]
         room: Callable[[], bool]
@@ -184,7 +199,35 @@ class TaskGroup:
                 [edge for name, edge in edges.items() if name in main],
             )
         pause = partial(_flush, list(edges.values()))
+        if self._opened is not None and isinstance(task, DecidingTask):
+            core, send, room = self._recorded(hosted, task, self._opened, send, room, pause)
+        else:
+            core = TaskCore(task, hosted.origins, hosted.counters)
         return DrivenTask(f"{hosted.node.name}[{hosted.number}]", depth, core, hosted.inbox, send, room, pause)
+
+    def _recorded(
+        self,
+        hosted: HostedTask,
+        task: DecidingTask,
+        opened: Opened,
+        send: Callable[[Emit], None],
+        room: Callable[[], bool],
+        flush: Callable[[], None],
+    ) -> tuple[TaskCore, Callable[[Emit], None], Callable[[], bool]]:
+        """Put the journal between a deciding task and its consumers: how it is called, sends, and asks for room."""
+
+        def sent() -> None:
+            flush()
+            self._threads.notify_of_room(self.driven[hosted.name])
+
+        def lost(error: InterlaceError) -> None:
+            if not isinstance(error, StoppedError):
+                self._on_failure(TaskError(*hosted.name, str(error)))
+
+        steps = RecordedSteps(task, opened.journal, send, sent, lost)
+        again = None if opened.replay is None else repeat(task, hosted.origins, opened.replay, opened.journal)
+        core = RecordingCore(task, hosted.origins, hosted.counters, steps, again)
+        return core, steps.send, partial(steps.has_room, room)
 
     def _holds_back(self, producer: Node, consumer: str) -> bool:
         """Whether a full queue of the consumer makes the producer wait; see `Component.side_streams`."""
@@ -206,7 +249,7 @@ class TaskGroup:
         hosted = self.tasks[name]
         notify = partial(self._threads.notify, driven)
         hosted.inbox.on_arrival = notify
-        feeders = [self._driven.get((origin.component, origin.task)) for origin in hosted.origins]
+        feeders = [self.driven.get((origin.component, origin.task)) for origin in hosted.origins]
         hosted.inbox.on_room = partial(self._room_for, feeders)
         if name[0] in self.results:
             self.results[name[0]].call_when_room(notify)
@@ -250,15 +293,30 @@ class TaskGroup:
             self._on_failure(TaskError(*hosted.name, user_traceback(error)))
 
     def _task_failed(self, driven: DrivenTask, error: BaseException) -> None:
-        name = next(name for name, each in self._driven.items() if each is driven)
+        name = next(name for name, each in self.driven.items() if each is driven)
         self._on_failure(TaskError(*name, user_traceback(error)))
 
     def _put_input(self, inbox: Inbox, message: Message) -> None:
         """Queue a message for an input; log a warning while it waits because results are unread."""
         while not inbox.put(0, message, timeout=UNREAD_WARNING_SECONDS):
-            unread = sum(queue.nbytes for queue in self.results.values())
-            if unread:
-                log.warning("send() waits: %d bytes of results are unread; read results() in another thread", unread)
+            self._warn_of_unread()
+
+    def _warn_of_unread(self) -> None:
+        unread = sum(queue.nbytes for queue in self.results.values())
+        if unread:
+            log.warning("send() waits: %d bytes of results are unread; read results() in another thread", unread)
+
+
+    def _acknowledged(self, journal: Journal, sink: str, progress: Progress) -> None:
+        """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
+        with suppress(InterlaceError):  # a journal that has ended has told everybody
+            journal.record(Acknowledged(sink, progress.number, progress.place, progress.result))
+            journal.trim()
+
+    def _wait_for_room(self, inbox: Inbox, batch: Batch) -> None:
+        """As `_put_input`, without queueing anything."""
+        while not inbox.wait_for_room(0, batch, timeout=UNREAD_WARNING_SECONDS):
+            self._warn_of_unread()
 
 
 def _all_have_room(inboxes: list[tuple[Inbox, int]], edges: list[OutgoingEdge]) -> bool:

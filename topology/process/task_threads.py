@@ -80,28 +80,33 @@ class DrivenTask:
         self.is_brief = time.perf_counter() - began < BRIEF_SECONDS
         return more
 
+    def step(self) -> bool:
+        """Handle one message, or what is left of one; return whether there may be more to do now."""
+        if self._answer is None:
+            if self._core.finished or not self._has_room():
+                return False
+            # Every task is idle once before its first message, whatever waits for it already.
+            found = self._inbox.poll(self._core.blocked) if self._started else None
+            self._started = True
+            if found is not None:
+                self._answer, self._idled = self._core.handle(*found), False
+            elif self._idled:
+                return False
+            else:
+                self._answer, self._idled = self._core.idle(), True
+        for emit in self._answer:
+            self._send(emit)
+            if not self._has_room():
+                return False
+        self._answer = None
+        return True
+
     def _take_turn(self, began: float, is_deeper_ready: Callable[[], bool]) -> bool:
-        while True:
-            if self._answer is None:
-                if self._core.finished or not self._has_room():
-                    return False
-                # Every task is idle once before its first message, whatever waits for it already.
-                found = self._inbox.poll(self._core.blocked) if self._started else None
-                self._started = True
-                if found is not None:
-                    self._answer, self._idled = self._core.handle(*found), False
-                elif self._idled:
-                    return False
-                else:
-                    self._answer, self._idled = self._core.idle(), True
-            for emit in self._answer:
-                self._send(emit)
-                if not self._has_room():
-                    return False
-            self._answer = None
+        while self.step():
             spent = time.perf_counter() - began
             if spent > TURN_SECONDS or (spent > BRIEF_SECONDS and is_deeper_ready()):
                 return True
+        return False
 
     def _has_room(self) -> bool:
         """Whether there is room downstream; if not, the task is `stalled` until it is told of room."""

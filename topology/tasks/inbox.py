@@ -70,18 +70,17 @@ class Inbox:
         """
         size = message_bytes(message)
         with self._lock:
-            if isinstance(message, Batch) and self._full(index, size):
-                self._waiting_senders += 1
-                try:
-                    fits = self._freed.wait_for(lambda: self._closed or not self._full(index, size), timeout)
-                finally:
-                    self._waiting_senders -= 1
-                if not fits:
-                    return False
+            if isinstance(message, Batch) and not self._wait(index, size, timeout):
+                return False
             self._append(index, message, size)
         if self.on_arrival is not None:
             self.on_arrival()
         return True
+
+    def wait_for_room(self, index: int, batch: Batch, timeout: float | None = None) -> bool:
+        """Wait until `put` would take a batch at once, if nobody else puts; False if `timeout` passed first."""
+        with self._lock:
+            return self._wait(index, batch.nbytes, timeout)
 
     def poll(self, blocked: Callable[[int], bool] | None = None) -> tuple[int, Message] | None:
         """Take the next message of an input that is not blocked, taking inputs in turn; None if there is none."""
@@ -134,6 +133,15 @@ class Inbox:
     def nbytes(self) -> int:
         """Bytes waiting now, over all inputs."""
         return sum(self._bytes)
+
+    def _wait(self, index: int, size: int, timeout: float | None) -> bool:
+        if not self._full(index, size):
+            return True
+        self._waiting_senders += 1
+        try:
+            return self._freed.wait_for(lambda: self._closed or not self._full(index, size), timeout)
+        finally:
+            self._waiting_senders -= 1
 
     def _append(self, index: int, message: Message, size: int) -> None:
         if self._closed:

@@ -13,7 +13,7 @@ from topology.graph.components import Emit, Origin, SpoutTask, Task
 from topology.graph.errors import UnknownStreamError
 from topology.graph.graph import Topology
 from topology.graph.groupings import Partitioner
-from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Watermark
+from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Resume, Watermark
 from topology.tasks.metrics import TaskCounters
 
 Channel = Callable[[Message], object]
@@ -101,6 +101,7 @@ class TaskCore:
         self._ended: set[int] = set()
         self._at_barrier: set[int] = set()
         self._barrier = Barrier(0)
+        self._resumed: set[str] = set()
 
     @property
     def finished(self) -> bool:
@@ -158,6 +159,9 @@ class TaskCore:
             case Barrier():
                 self._at_barrier.add(index)
                 self._barrier = message
+            case Resume(sink=sink) if sink not in self._resumed:
+                self._resumed.add(sink)  # it comes once on every edge, before all rows, and goes on once
+                return (Emit(message),)
         return ()
 
     def _counted(self, actions: Iterable[Emit]) -> Iterator[Emit]:

@@ -1,0 +1,73 @@
+"""Opens a journal: a new one, or one that another process has left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from topology.durable.budget import DiskBudget
+from topology.durable.store import Store
+from topology.durable.take_over import TakeOver, take_over
+from topology.graph.components import TaskState
+from topology.graph.errors import TopologyError
+from topology.graph.messages import Resume
+from topology.journal.events import Continued, Started, from_record, to_record
+from topology.journal.image import ChooseStart, Image
+from topology.journal.journal import SEGMENT_BYTES, Journal
+from topology.journal.replay import Replay
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A journal, and what to repeat before it goes on; None if there is nothing."""
+
+    journal: Journal
+    replay: Replay | None
+
+
+def open_journal(
+    store: Store,
+    identity: str,
+    sinks: Iterable[str],
+    choose_start: ChooseStart,
+    *,
+    budget: DiskBudget | None = None,
+    spill_directory: str | None = None,
+    segment_bytes: int | None = None,
+    threaded: bool = True,
+) -> Opened:
+    """Become the writer of the journal in a store. Whoever wrote it before can make nothing durable any more.
+
+    identity:      of the topology; a journal of another one is refused.
+    segment_bytes: how large segments grow; None: `SEGMENT_BYTES`.
+    """
+    segment_bytes = segment_bytes or SEGMENT_BYTES
+    taken = take_over(store)
+    image = Image(identity, sinks, choose_start)
+    if not taken.segments:
+        log = taken.start(to_record(Started(image.started(1), {}, TaskState())), budget)
+        log.commit()
+        journal = Journal(log, image, segment_bytes, threaded)
+        journal.begin_trimming()
+        return Opened(journal, None)
+    for position, record in taken.records(_last_start(taken, taken.segments)):
+        image.apply(from_record(record), position.segment)
+    if image.identity != identity:
+        raise TopologyError(
+            f"the state belongs to another topology. It was kept for: {image.identity}. This one is: {identity}. "
+            f"Launch that one, or give another name or another place for the state"
+        )
+    resumes = [Resume(name, sink.place, sink.result, sink.number) for name, sink in image.sinks.items()]
+    resumes += [Resume(name, -1, 0, number) for name, number in image.asides.items()]
+    replay = Replay(taken, image.start(), tuple(resumes), spill_directory)
+    log = taken.start(to_record(Continued()), budget)
+    log.commit()
+    return Opened(Journal(log, image, segment_bytes, threaded), replay)
+
+
+def _last_start(taken: TakeOver, segments: Sequence[int]) -> int:
+    """The last segment from which everything can start; the others continue it."""
+    for segment in reversed(segments):
+        if isinstance(from_record(next(taken.records(segment))[1]), Started):
+            return segment
+    raise AssertionError("the oldest segment that is kept is a start")
