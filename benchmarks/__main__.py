@@ -20,6 +20,7 @@ BENCHMARKS = {
     "pan-join": "benchmarks.pan_join",
     "pim-band": "benchmarks.pim_band",
     "ray": "benchmarks.ray_cluster",
+    "recovery": "benchmarks.recovery",
     "ray-hop": "benchmarks.ray_hop",
     "scale-band": "benchmarks.scale_band",
     "scale-gate": "benchmarks.scale_gate",

@@ -136,7 +136,8 @@ class Handle(ABC):
     def acknowledge(self, number: int, sink: str | None = None) -> None:
         """Say that all rows of a sink up to and including `number` have been dealt with: nobody gets them again.
 
-        Harmless when repeated. Rows that no reader has been given are refused.
+        Harmless when repeated. Rows that no reader has been given are refused. With a store, that is durable when this
+        returns; what a plain loop acknowledges by going on becomes durable a little later.
         """
 
     @abstractmethod

@@ -101,9 +101,9 @@ class ResultsQueue:
         _note_latency(counters, message)
 
     def resume(self, message: Resume) -> None:
-        """Go on as another queue of this sink was, before any rows have come."""
-        if message.sink == self.sink:
-            with self._lock:
+        """Go on as another queue of this sink was, before any rows have come; harmless when repeated."""
+        with self._lock:
+            if message.sink == self.sink and not self._resumed:
                 self._resumed = True
                 self._skipping = message.place >= 0
                 self._skipped_until = message.place

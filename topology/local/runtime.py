@@ -185,6 +185,7 @@ class LocalTopology(RunningTopology):
 
     def _acknowledge(self, sink: str, number: int) -> None:
         self._group.results[sink].acknowledge(number)
+        self._group.wait_for_acknowledgements()
 
     @contextmanager
     def _reported_to_reader(self) -> Iterator[None]:

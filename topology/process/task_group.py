@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from topology.checks.quotas import Quotas
+from topology.durable.group_commit import Ticket
 from topology.entry.ingest import Ingest
 from topology.graph.components import DecidingTask, Emit, Input, SpoutTask, Task, TaskContext
 from topology.graph.errors import InterlaceError, StoppedError, TaskError
@@ -99,6 +100,7 @@ class TaskGroup:
     ) -> None:
         self.topology = topology
         self._opened = opened
+        self._recorded_progress: Ticket | None = None
         self.tasks = {
             (component, number): HostedTask(topology, topology.node(component), number, settings)
             for component, number in names
@@ -113,9 +115,8 @@ class TaskGroup:
             if isinstance(task.node.component, Input):
                 put, wait = partial(self._put_input, task.inbox), partial(self._wait_for_room, task.inbox)
                 self.ingest.add(component, task.node.component, put, wait)
-        for sink, queue in self.results.items():
-            if opened is not None:
-                queue.on_progress = partial(self._acknowledged, opened.journal, sink)
+        if opened is not None:
+            self._keep_progress(opened)
         self._on_failure = on_failure
         self._edges: dict[tuple[TaskName, TaskName], OutgoingEdge] = {}
         self.driven: dict[TaskName, DrivenTask] = {}
@@ -307,11 +308,24 @@ class TaskGroup:
             log.warning("send() waits: %d bytes of results are unread; read results() in another thread", unread)
 
 
+    def _keep_progress(self, opened: Opened) -> None:
+        """Let the sinks go on where they were, and record how far their results are acknowledged."""
+        for sink, queue in self.results.items():
+            queue.on_progress = partial(self._acknowledged, opened.journal, sink)
+            for resume in () if opened.replay is None else opened.replay.resumes:
+                queue.resume(resume)
+
     def _acknowledged(self, journal: Journal, sink: str, progress: Progress) -> None:
         """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
         with suppress(InterlaceError):  # a journal that has ended has told everybody
-            journal.record(Acknowledged(sink, progress.number, progress.place, progress.result))
+            self._recorded_progress = journal.record(Acknowledged(sink, *progress))
             journal.trim()
+
+    def wait_for_acknowledgements(self) -> None:
+        """Wait until all that has been acknowledged is so after a failure, too."""
+        recorded = self._recorded_progress
+        if recorded is not None:
+            recorded.wait()
 
     def _wait_for_room(self, inbox: Inbox, batch: Batch) -> None:
         """As `_put_input`, without queueing anything."""
