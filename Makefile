@@ -1,6 +1,7 @@
 # make demo         install into .venv and run the main job in this process
 # make check        ruff, mypy and the quick tests: under two minutes on two cores
 # make test         install what tests need and run all checks: ruff, mypy, all tests
+# make simulate     random joins on a machine that fails, beside the oracle; SEEDS=300 says how many
 # make docs         build the documentation site into site/; a broken link is an error
 # make bench        our join beside the alternatives; BENCH="spo-q1 --quick" chooses what
 # make system-deps  install the programs that tests need beyond Python: Java, Chromium, iproute2, util-linux, redis-server
@@ -14,6 +15,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH ?= spo-q1
+SEEDS ?= 300
 PYTEST ?=
 # Tests run in this many processes; all that need Ray share one of them (tests/tiers.py).
 WORKERS ?= 2
@@ -25,7 +27,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable
 DESCRIBED_BY := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: help demo check test docs bench system-deps venv java-note clean
+.PHONY: help demo check test simulate docs bench system-deps venv java-note clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -42,6 +44,9 @@ test: $(VENV)/.installed-test java-note
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(RUN_TESTS) $(PYTEST)
+
+simulate: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m benchmarks $(BENCH)

@@ -1,4 +1,4 @@
-"""What survival costs: query Q1 with its state on disk beside the same join without, and the time to go on after a kill.
+"""What survival costs: query Q1 with its state on disk beside the same join without, and the time to go on.
 
 Both run on the same readings, embedded in one process, over windows of a million readings of each side; results are
 compared row by row before a figure is printed. `ours` keeps its state, the peer does not.

@@ -31,9 +31,7 @@ class GateState:
             "passed": _written_place(self.passed),
             "sources": [_written_source(source, len(parts)) for source, parts in self.sources],
         }
-        return facts, [
-            part.rows.append_column("", pa.array(part.times)) for _, parts in self.sources for part in parts
-        ]
+        return facts, [part.rows.append_column("", pa.array(part.times)) for _, parts in self.sources for part in parts]
 
     @classmethod
     def read(cls, facts: Facts, rows: Iterator[pa.RecordBatch]) -> GateState:

@@ -1,4 +1,4 @@
-"""Runs seeds of the simulation: `python -m tests.simulation --seeds 300`, or one: `python -m tests.simulation --seed 7`.
+"""Runs seeds of the simulation: `python -m tests.simulation --seeds 300`; only one with `--seed 7`.
 
 Prints what was run and what went wrong. A failing seed prints the command that replays it. With `--ledger FILE` the
 totals are added to a file, so that a long run can be made in parts.
@@ -24,6 +24,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first one")
     parser.add_argument("--seed", type=int, help="run only this one")
     parser.add_argument("--faults", type=int, default=20, help="faults for each seed")
+    parser.add_argument("--steps", type=int, default=100_000, help="steps after which a seed counts as stuck")
+    parser.add_argument("--stop", action="store_true", help="stop at the first seed that fails")
     parser.add_argument("--seconds", type=float, help="stop after so many seconds")
     parser.add_argument("--ledger", type=Path, help="go on after the seeds in this file, and add these")
     given = parser.parse_args()
@@ -53,12 +55,14 @@ def run(first: int, end: int, given: argparse.Namespace) -> int:
     for seed in range(first, end):
         world = World(seed)
         try:
-            report = world.run(given.faults)
+            report = world.run(given.faults, given.steps)
         except Exception:
             failed.append(seed)
             print(f"seed {seed} failed: {world.describe()}")
             traceback.print_exc(file=sys.stdout)
             print(f"replay: {Path(sys.executable).name} -m tests.simulation --seed {seed} --faults {given.faults}")
+            if given.stop:
+                break
             continue
         reports.append(report)
         faults.update(report.faults)

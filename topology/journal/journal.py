@@ -30,9 +30,7 @@ class Journal:
     threaded:      see `GroupCommit`.
     """
 
-    def __init__(
-        self, log: Log, image: Image, segment_bytes: int = SEGMENT_BYTES, threaded: bool = True
-    ) -> None:
+    def __init__(self, log: Log, image: Image, segment_bytes: int = SEGMENT_BYTES, threaded: bool = True) -> None:
         self.image = image
         self._log = log
         self._segment_bytes = segment_bytes

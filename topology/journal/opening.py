@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from topology.durable.budget import DiskBudget
+from topology.durable.log import Log
 from topology.durable.store import Store
 from topology.durable.take_over import TakeOver, take_over
 from topology.graph.components import TaskState
-from topology.graph.errors import TopologyError
+from topology.graph.errors import StoreError, TopologyError
 from topology.graph.messages import Resume
-from topology.journal.events import Continued, Started, from_record, to_record
+from topology.journal.events import Continued, Event, Started, from_record, to_record
 from topology.journal.image import ChooseStart, Image
 from topology.journal.journal import SEGMENT_BYTES, Journal
 from topology.journal.replay import Replay
@@ -35,18 +36,19 @@ def open_journal(
     spill_directory: str | None = None,
     segment_bytes: int | None = None,
     threaded: bool = True,
+    token: str | None = None,
 ) -> Opened:
     """Become the writer of the journal in a store. Whoever wrote it before can make nothing durable any more.
 
     identity:      of the topology; a journal of another one is refused.
     segment_bytes: how large segments grow; None: `SEGMENT_BYTES`.
+    token:         see `take_over`.
     """
     segment_bytes = segment_bytes or SEGMENT_BYTES
-    taken = take_over(store)
+    taken = take_over(store, token)
     image = Image(identity, sinks, choose_start)
     if not taken.segments:
-        log = taken.start(to_record(Started(image.started(1), {}, TaskState())), budget)
-        log.commit()
+        log = _begun(taken, Started(image.started(1), {}, TaskState()), budget)
         journal = Journal(log, image, segment_bytes, threaded)
         journal.begin_trimming()
         return Opened(journal, None)
@@ -60,9 +62,17 @@ def open_journal(
     resumes = [Resume(name, sink.place, sink.result, sink.number) for name, sink in image.sinks.items()]
     resumes += [Resume(name, -1, 0, number) for name, number in image.asides.items()]
     replay = Replay(taken, image.start(), tuple(resumes), spill_directory)
-    log = taken.start(to_record(Continued()), budget)
-    log.commit()
+    log = _begun(taken, Continued(), budget)
     return Opened(Journal(log, image, segment_bytes, threaded), replay)
+
+
+def _begun(taken: TakeOver, first: Event, budget: DiskBudget | None) -> Log:
+    """Write the first record. Until it is durable, what was read may not be what counts: another may begin first."""
+    log = taken.start(to_record(first), budget)
+    if log.commit() is None:
+        log.close()
+        raise StoreError("the state cannot be opened: the disk is full; make room and launch again")
+    return log
 
 
 def _last_start(taken: TakeOver, segments: Sequence[int]) -> int:

@@ -128,4 +128,3 @@ class Replay:
 
 def _batch(source: str, first: int, rows: pa.RecordBatch) -> Batch:
     return Batch(DEFAULT_STREAM, rows, first, source)
-

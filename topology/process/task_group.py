@@ -307,7 +307,6 @@ class TaskGroup:
         if unread:
             log.warning("send() waits: %d bytes of results are unread; read results() in another thread", unread)
 
-
     def _keep_progress(self, opened: Opened) -> None:
         """Let the sinks go on where they were, and record how far their results are acknowledged."""
         for sink, queue in self.results.items():

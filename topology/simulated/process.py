@@ -28,13 +28,21 @@ SEGMENT_BYTES = 4096
 class SimulatedProcess:
     """One life of a topology with a journal: it ends with a crash, which is simply that nobody calls it any more."""
 
-    def __init__(self, topology: Topology, store: Store, edge_bytes: int = 1 << 20, segment_bytes: int = SEGMENT_BYTES):
+    def __init__(
+        self,
+        topology: Topology,
+        store: Store,
+        token: str,
+        edge_bytes: int = 1 << 20,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
         deciding = topology.deciding
         assert deciding is not None, "only what decides can be repeated"
         sinks = [name for name in topology.sinks if topology.node(name).component == Sink()]
         opened = open_journal(
-            store, topology.identity, sinks, deciding.component.start_for, segment_bytes=segment_bytes, threaded=False
-        )
+            store, topology.identity, sinks, deciding.component.start_for, segment_bytes=segment_bytes, threaded=False,
+            token=token,
+        )  # fmt: skip
         self.journal = opened.journal
         self.error: TaskError | None = None
         self._replay = opened.replay

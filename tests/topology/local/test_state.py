@@ -92,7 +92,7 @@ def test_what_was_acknowledged_does_not_come_again_and_numbers_go_on(tmp_path: P
         running.send("R", rows, source="R-0")
         running.send("S", rows, source="S-0")
         found = running.results(numbered=True)
-        first, batch = next(found)
+        first, _ = next(found)
         running.acknowledge(first + 1)
         found.close()
     with JOIN.launch(runtime, sources=SOURCES) as running:
