@@ -17,9 +17,16 @@ BIN := $(VENV)/bin
 BENCH ?= spo-q1
 SEEDS ?= 300
 PYTEST ?=
-# Tests run in this many processes; all that need Ray share one of them (tests/tiers.py).
-WORKERS ?= 2
+# Tests run in this many processes; all that need Ray share one of them (tests/tiers.py), which often waits.
+WORKERS ?= 3
 RUN_TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# mypy works beside the tests, and says below theirs what it found.
+define CHECKED
+	$(BIN)/ruff check .
+	@types=$$(mktemp); $(BIN)/mypy >$$types 2>&1 & mypy=$$!; trap 'kill $$mypy 2>/dev/null || true; rm -f $$types' EXIT; \
+	status=0; (set -x; $(RUN_TESTS) $(1)) || status=$$?; \
+	echo $(BIN)/mypy; wait $$mypy || status=$$?; cat $$types; exit $$status
+endef
 # The first Python on the path that is new enough; `make PYTHON=...` chooses another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -36,14 +43,10 @@ demo: $(VENV)/.installed
 	@$(BIN)/python -m examples.datacentre
 
 check: $(VENV)/.installed-test
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(RUN_TESTS) --quick $(PYTEST)
+	$(call CHECKED,--quick $(PYTEST))
 
 test: $(VENV)/.installed-test java-note
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(RUN_TESTS) $(PYTEST)
+	$(call CHECKED,$(PYTEST))
 
 simulate: $(VENV)/.installed-test
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)

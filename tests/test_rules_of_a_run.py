@@ -164,7 +164,7 @@ def test_without(n):
 """
 
 
-@pytest.mark.parametrize(("fixture", "starts"), [("ray_cluster", 1), ("spark", 1), ("another", 2)])
+@pytest.mark.parametrize(("fixture", "starts"), [("ray_cluster", 1), ("spark", 1), ("machines", 2), ("another", 2)])
 def test_a_cluster_starts_once_although_there_are_two_workers(tmp_path: Path, fixture: str, starts: int) -> None:
     log, second = tmp_path / "log", tmp_path / "test_second.py"
     (tmp_path / "conftest.py").write_text(FIXTURE.format(fixture=fixture, log=log))

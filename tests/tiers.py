@@ -4,7 +4,8 @@ A plugin of pytest. `make check` is the quick tier (`--quick`): no Ray, no Spark
 `thorough`, and a tenth of the random examples. `make test` is everything except `slow`. With `--slow` also that.
 
 With several workers (pytest-xdist), all tests that need Ray run on one of them, and those that need Spark alone on
-another: there is one Ray cluster per run. The tests of a file stay together, because they share fixtures.
+another: there is one Ray cluster per run. Tests on machines of their own (`machines`) disturb nobody and may run beside
+them. The tests of a file stay together, because they share fixtures.
 """
 
 from __future__ import annotations
@@ -46,13 +47,26 @@ def _keep_the_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _group(items: list[pytest.Item]) -> None:
     """Name the tests that stay on one worker. The clusters' tests take longest, so workers begin with them."""
-    groups = {item: _cluster_of(item) or item.path.stem for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    order = ["ray", "spark"]
-    items.sort(key=lambda item: order.index(groups[item]) if groups[item] in order else len(order))
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_cluster_of(item) or item.path.stem))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    order = ("ray", "spark")
+    cluster = _cluster_of(item)
+    if cluster is not None:
+        return order.index(cluster)
+    return len(order) if _has_machines(item) else len(order) + 1
 
 
 def _cluster_of(item: pytest.Item) -> str | None:
     """The cluster that decides where a test runs: Ray before Spark, because a test of both is long."""
+    if _has_machines(item):
+        return None
     return next((marker for marker in ("ray", "spark") if item.get_closest_marker(marker)), None)
+
+
+def _has_machines(item: pytest.Item) -> bool:
+    """Whether a test runs on machines of its own."""
+    return "machines" in getattr(item, "fixturenames", ())
