@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, overload
+from typing import Any, Literal, Self, overload
 
 import pyarrow as pa
 
+from topology.entry.frames import Rows
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.results import Reading, Results, numbered_results, plain_results
@@ -20,8 +21,6 @@ from topology.handle.status import Status
 from topology.tasks.metrics import Metrics
 
 log = logging.getLogger("interlace")
-
-Rows: TypeAlias = "pa.RecordBatch | pa.Table"
 
 
 class Handle(ABC):
@@ -36,6 +35,9 @@ class Handle(ABC):
     @abstractmethod
     def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
         """Send the next rows of a source (by default one source named after the stream).
+
+        rows: an Arrow table, record batch or reader, a pandas or Polars frame, a DuckDB relation, a dict of columns, a
+              list of dicts, or anything with `__arrow_c_stream__` or `__arrow_c_array__`.
 
         Waits for room: a slow reader of the results makes `send` wait. In this process the rows have been taken when it
         returns, and an `InputError` says that rows do not fit the stream and nothing has changed. A topology in other
