@@ -53,6 +53,7 @@ class RunningJoin(Handle):
         self.join = join
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
+        self._finished: set[str] = set()
 
     def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
         if not isinstance(rows, pa.RecordBatch | pa.Table):
@@ -74,6 +75,8 @@ class RunningJoin(Handle):
 
     def finish(self, stream: str | None = None, source: str | None = None) -> None:
         self._running.finish(stream, source)
+        if source is None:
+            self._finished |= set(self.join.stream_names) if stream is None else {stream}
 
     def open_reader(self, sink: str | None, after: int | None, take_over: bool) -> Reading:
         reading = self._running.open_reader(sink, after, take_over)
@@ -127,6 +130,23 @@ class RunningJoin(Handle):
                 return None
             self._schemas[stream] = known
         return self._schemas[stream]
+
+    def waiting_for(self) -> str:
+        metrics = self.metrics()
+        waiting = metrics.total("waiting_rows")
+        sent = {stream: sum(task.rows_in for task in metrics.of(stream)) for stream in self.join.stream_names}
+        silent = [stream for stream, rows in sent.items() if not rows and stream not in self._finished]
+        if silent and (len(silent) == len(sent) or waiting):
+            return "; ".join(
+                f"waiting for stream '{stream}': no source has sent rows: send some, or finish('{stream}')"
+                for stream in silent
+            )
+        if waiting:
+            return (
+                "rows wait until every open source has sent a row as late, or has ended: send more, finish the sources "
+                "that are done, or set idle_after="
+            )
+        return ""
 
     def explain(self) -> Explanation:
         """Show what runs, why, and what has been observed so far."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,7 +27,13 @@ def frames(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 @pytest.mark.parametrize("kind", ["inner", "left"])
 def test_data_frames_join_as_tables_do(spark: SparkSession, kind: str) -> None:
     left, right = frames(spark)
-    arguments = {"on": "a.x < b.x", "window": il.TimeWindow(3), "event_time": "ts", "kind": kind, "names": ("a", "b")}
+    arguments: dict[str, Any] = {
+        "on": "a.x < b.x",
+        "window": il.TimeWindow(3),
+        "event_time": "ts",
+        "kind": kind,
+        "names": ("a", "b"),
+    }
     found = il.join(left, right, **arguments)
     expected = il.join(LEFT, RIGHT, **arguments)
     assert found.columns == expected.schema.names
@@ -58,7 +65,7 @@ def test_conditions_of_spark_are_refused(spark: SparkSession) -> None:
     left, right = frames(spark)
     condition = sql.col("left.x") < sql.col("right.x")
     with pytest.raises(il.PredicateError, match=r'write on="left.a < right.a", or columns of this join'):
-        il.join(left, right, on=condition, window=il.UnboundedWindow())  # type: ignore[arg-type]
+        il.join(left, right, on=condition, window=il.UnboundedWindow())
 
 
 def test_a_streaming_frame_is_refused_and_what_the_message_says_works(spark: SparkSession, tmp_path: Path) -> None:
