@@ -108,17 +108,19 @@ def arrow_table(where: str, rows: Rows, schema: pa.Schema | None = None) -> pa.T
         case None:
             raise InputError(f"{where} takes {TAKES}, not {_described(rows)}")
     try:
-        return _from_arrow(kind, rows)
+        return _from_arrow(where, kind, rows)
     except (pa.ArrowException, TypeError) as error:
-        raise InputError(f"{where} takes rows with named columns; {_described(rows)} gives none: {error}") from None
+        raise InputError(f"{where}: {_described(rows)} is not read as Arrow rows with named columns: {error}") from None
 
 
-def _from_arrow(kind: FrameKind, rows: Any) -> pa.Table:
+def _from_arrow(where: str, kind: FrameKind, rows: Any) -> pa.Table:
     match kind:
-        case FrameKind.POLARS:
-            return rows.to_arrow()  # with strings that all of Arrow's functions know
-        case FrameKind.LAZY_POLARS:
-            return rows.collect().to_arrow()
+        case FrameKind.POLARS | FrameKind.LAZY_POLARS:
+            computed = rows.collect() if kind is FrameKind.LAZY_POLARS else rows
+            for name, dtype in computed.schema.items():
+                if str(dtype) == "Object":  # Polars would give the addresses of the objects
+                    raise SchemaError(f"{where}: column '{name}' holds Python objects, which Arrow has not: cast it")
+            return computed.to_arrow()  # with strings that all of Arrow's functions know
         case FrameKind.DUCKDB:
             return rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table()
     if isinstance(rows, pa.RecordBatch):

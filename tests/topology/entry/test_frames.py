@@ -188,7 +188,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("columns of different lengths", {"x": [1], "y": [1, 2]}, "'x' has 1, 'y' has 2"),
     ("dicts and others", [{"x": 1}, 5], "takes a list of dicts, but it holds int, too"),
     ("mixed objects", pd.DataFrame({"x": [1, "a"]}), "column 'x' does not become an Arrow column: Could not"),
-    ("a column through the C interface", Numbers(), "takes rows with named columns; Numbers gives none"),
+    ("a column through the C interface", Numbers(), "Numbers is not read as Arrow rows with named"),
+    ("objects of Polars", pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)}), "'x' holds Python objects"),
+    ("a type of Polars alone", pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)}), "DataFrame is not read as Arrow"),
 ]  # fmt: skip
 
 
