@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import doctest
+import sys
 from collections import Counter
 from typing import Any
 
@@ -323,3 +325,8 @@ def test_columns_of_spark_are_refused_with_the_way_to_write_them() -> None:
         il.StreamJoin("R", "S", "R.a < S.a", ALL, where=column)
     with pytest.raises(il.JoinError, match=r"select: a Column of Spark, .*write 'R.id'"):
         il.StreamJoin("R", "S", "R.a < S.a", ALL, select=[column])
+
+
+def test_the_example_of_its_description_holds() -> None:
+    tried = doctest.testmod(sys.modules[il.join.__module__])
+    assert (tried.failed, tried.attempted) == (0, 2)
