@@ -110,12 +110,26 @@ def _table(join: StreamJoin, name: str, frame: object) -> pa.Table:
 
 
 def _frame_columns(join: StreamJoin, columns: Mapping[str, Sequence[str]]) -> dict[str, _FrameColumn]:
-    """The columns of the result that are columns of a frame, by their names in the result; `columns` of each frame."""
+    """The columns of the result that are columns of a frame, by their names in the result.
+
+    columns: those of each frame. Raises a `JoinError` if two columns of the result would have one name.
+    """
     found = {}
+    selection = join.resolved.selection
     for side, (name, known) in enumerate(columns.items()):
         schema = pa.schema([(column, pa.null()) for column in known])
-        for each in join.resolved.selection.columns(side, schema):
+        for each in selection.columns(side, schema):
             found[each.name] = _FrameColumn(name, each.column)
+    others = [each.name for each in selection.computed]
+    if selection.counted is not None:
+        others.append(selection.counted.name)
+    names = _new_names([*found, *others], found)
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise JoinError(
+            f"two columns of the result would be called '{twice}': give one another name in select=, with .alias(..), "
+            "or the frames other names, with names="
+        )
     return found
 
 
@@ -126,12 +140,6 @@ def _new_names(names: Sequence[str], columns: Mapping[str, _FrameColumn]) -> lis
         origin = columns.get(name)
         plain = origin is not None and name == f"{origin.frame}.{origin.column}"
         new.append(f"{origin.frame}_{origin.column}" if origin is not None and plain else name)
-    twice = next((name for name in new if new.count(name) > 1), None)
-    if twice is not None:
-        raise JoinError(
-            f"two columns of the result would be called '{twice}': give one another name in select=, with .alias(..), "
-            "or the frames other names, with names="
-        )
     return new
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from topology import FrameKind, frame_kind
 
+_OF_POLARS = (FrameKind.POLARS, FrameKind.LAZY_POLARS)
+
 Origins: TypeAlias = Mapping[str, tuple[Any, str]]
 """For columns of a result the frame that they come from, and their name there."""
 
@@ -61,18 +63,17 @@ def _pandas_dtype(pandas: Any, frame: Any, name: str) -> Any:
     """The type of a column of a pandas frame, or of a level of its index; None for other frames and plain types."""
     if frame_kind(frame) is not FrameKind.PANDAS:
         return None
-    labels = [label for label in frame.columns if str(label) == name]
-    found = frame[labels[0]].dtype if labels else frame.index.get_level_values(name).dtype
+    columns = {str(label): dtype for label, dtype in frame.dtypes.items()}
+    levels = {str(label): level for level, label in enumerate(frame.index.names)}
+    found = columns[name] if name in columns else frame.index.get_level_values(levels[name]).dtype
     return found if isinstance(found, pandas.api.extensions.ExtensionDtype) else None
 
 
 def _polars(table: pa.Table, origins: Origins) -> Any:
     polars = import_module("polars")
     made = polars.from_arrow(table)
-    types = {}
-    for name, (frame, column) in origins.items():
-        if frame_kind(frame) in (FrameKind.POLARS, FrameKind.LAZY_POLARS):
-            wanted = frame.collect_schema()[column]
-            if made.schema[name] != wanted:
-                types[name] = wanted  # an Enum, which Arrow has not
-    return made.cast(types) if types else made
+    ours = {id(frame): frame for frame, _ in origins.values() if frame_kind(frame) in _OF_POLARS}
+    schemas = {number: frame.collect_schema() for number, frame in ours.items()}
+    wanted = {name: schemas[id(frame)][column] for name, (frame, column) in origins.items() if id(frame) in schemas}
+    differing = {name: dtype for name, dtype in wanted.items() if made.schema[name] != dtype}
+    return made.cast(differing) if differing else made  # to Enum, which Arrow has not

@@ -145,12 +145,13 @@ def test_rows_of_equal_time_keep_their_order_and_the_left_comes_first() -> None:
 
 
 def test_event_time_may_have_other_names_and_be_an_index() -> None:
-    left = pd.DataFrame({"id": [1, 2]}, index=pd.Index([20, 10], name="when"))
+    left = pd.DataFrame({"id": [1, 2]}, index=pd.Index(pd.array([20, 10], "Int64"), name="when"))
     right = pl.DataFrame({"id": [7, 8], "at": [11, 40]})
     found = il.join(
         left, right, on="left.id < right.id", window=il.TimeWindow(5), event_time={"left": "when", "right": "at"}
     )
     assert found.to_dict("records") == [{"left_when": 10, "left_id": 2, "right_id": 7, "right_at": 11}]
+    assert found["left_when"].dtype == "Int64"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
