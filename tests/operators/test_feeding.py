@@ -31,7 +31,7 @@ def inputs() -> dict[str, Any]:
         "iterator of frames": (frame for frame in (pl.DataFrame({"x": [1]}), pd.DataFrame({"x": [3]}))),
         "polars": pl.DataFrame({"x": [1, 3]}),
         "lazy polars": pl.LazyFrame({"x": [1, 3]}),
-        "duckdb": duckdb.sql("SELECT unnest([1, 3])::BIGINT AS x"),
+        "duckdb": duckdb.connect().sql("SELECT unnest([1, 3])::BIGINT AS x"),
         "dict": {"x": [1, 3]},
         "dict of an array": {"x": pa.array([1, 3])},
         "dicts": [{"x": 1}, {"x": 3}],

@@ -54,7 +54,7 @@ def frames() -> dict[str, Any]:
         "pandas": EXPECTED.to_pandas(),
         "polars": pl.from_arrow(EXPECTED),
         "lazy polars": pl.from_arrow(EXPECTED).lazy(),
-        "duckdb": duckdb.sql("FROM (VALUES (1::BIGINT, 0.5::DOUBLE, 'a'), (2, NULL, 'b')) AS t(id, x, name)"),
+        "duckdb": duckdb.connect().sql("FROM (VALUES (1::BIGINT, 0.5::DOUBLE, 'a'), (2, NULL, 'b')) AS t(id, x, name)"),
         "dict": {"id": [1, 2], "x": (0.5, None), "name": np.array(["a", "b"], object)},
         "dict of columns": {"id": pl.Series([1, 2]), "x": pd.Series([0.5, None]), "name": pa.array(["a", "b"])},
         "dicts": [{"id": 1, "x": 0.5, "name": "a"}, {"id": 2, "name": "b"}],
