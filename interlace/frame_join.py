@@ -172,4 +172,5 @@ def _spark_join(
         for source, (name, frame) in zip(SOURCES, frames.items(), strict=True):
             feed(frame, running, stream=name, source_prefix=source, progress=False)
         result = results_dataframe(running, frames[join.roles[0]].sparkSession)
+        running.warn_of_late_rows()
     return result.toDF(*_new_names(result.columns, columns))
