@@ -45,17 +45,19 @@ def _in_docs(markdown: str) -> str:
 
 
 def _front() -> str:
-    """A page with a link to every name that `interlace` exports."""
-    rows = [
-        f"| [`il.{name}`][{package}.{name}] | `{package}` | {_summary(package, name)} |"
-        for name, package in _names("interlace")
-    ]
-    return "\n".join(["# interlace", "", _opening("interlace"), "", "| name | package | |", "|---|---|---|", *rows])
+    """A page with a link to every name that `interlace` exports, and what it defines itself."""
+    rows, own = [], []
+    for name, origin in _names("interlace"):
+        package, _, module = origin.partition(".")
+        rows.append(f"| [`il.{name}`][{origin}.{name}] | `{package}` | {_summary(package, name, module)} |")
+        own += [f"\n::: {origin}.{name}"] if module else []
+    table = ["| name | package | |", "|---|---|---|", *rows]
+    return "\n".join(["# interlace", "", _opening("interlace"), "", *table, *own])
 
 
-def _summary(package: str, name: str) -> str:
-    """The first line of a class's or function's docstring."""
-    module = dict(_names(package))[name].replace(".", "/")
+def _summary(package: str, name: str, module: str) -> str:
+    """The first line of a class's or function's docstring; without a module, the package's stub says which."""
+    module = (module or dict(_names(package))[name]).replace(".", "/")
     for node in ast.parse((ROOT / package / f"{module}.py").read_text()).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             first_line, *_ = (ast.get_docstring(node) or "").split("\n")

@@ -1,4 +1,4 @@
-"""interlace: the public names of the four packages behind one import, ``import interlace as il``.
+"""interlace: the public names of the four packages behind one import, ``import interlace as il``, and `il.join`.
 
 In: a name such as `il.StreamJoin`. Out: the object of that name, loaded from its package when it is first used, so
 that the import itself loads neither Ray nor Spark nor Numba. Imports topology, indexes, operators and spark_bridge;
@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 
 def _packages_by_name() -> dict[str, str]:
-    """The package of each public name, read from the stub."""
+    """The package, or module of this one, of each public name, read from the stub."""
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text())
     imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom)]
     return {alias.name: statement.module or "" for statement in imports for alias in statement.names}

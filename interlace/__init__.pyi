@@ -1,6 +1,7 @@
 from indexes import CATALOGUE as CATALOGUE
 from indexes import WindowIndex as WindowIndex
 from indexes import make_index as make_index
+from interlace.frame_join import join as join
 from operators import CountWindow as CountWindow
 from operators import DurationError as DurationError
 from operators import Engine as Engine

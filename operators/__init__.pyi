@@ -15,6 +15,7 @@ from .engines.split_join.description import SplitJoin as SplitJoin
 from .engines.spo_join.description import SPOJoin as SPOJoin
 from .explanation import Explanation as Explanation
 from .intake.scale_gate import ScaleGate as ScaleGate
+from .intake.time_order import in_time_order as in_time_order
 from .intake.waiting_run import SourceName as SourceName
 from .join import StreamJoin as StreamJoin
 from .join_run import JoinRun as JoinRun
@@ -27,6 +28,7 @@ from .query.errors import PredicateError as PredicateError
 from .query.errors import QueryError as QueryError
 from .query.errors import UnboundedStateWarning as UnboundedStateWarning
 from .query.errors import WindowError as WindowError
+from .query.expressions import Expression as Expression
 from .query.expressions import col as col
 from .query.expressions import stream as stream
 from .query.functions import Function as Function

@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import heapq
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
 from operators.query.errors import JoinError
-from topology import Handle, InterlaceError, StoppedError
+from topology import (
+    FrameKind,
+    Handle,
+    InputError,
+    InterlaceError,
+    SchemaError,
+    StoppedError,
+    arrow_table,
+    frame_kind,
+    is_columns,
+)
 
 FEED_ROWS = 1 << 16
 """The most rows in a batch of a table."""
@@ -34,8 +44,8 @@ class Feed:
 
 
 def sources_of(stream: str, rows: object) -> list[Feed]:
-    """List the sources of one stream, given a table, batches, or a mapping of source name to either."""
-    if isinstance(rows, Mapping):
+    """List the sources of one stream, given its rows, or a mapping of source name to rows."""
+    if isinstance(rows, Mapping) and not is_columns(rows):
         return [_feed(stream, name, each) for name, each in rows.items()]
     return [_feed(stream, stream, rows)]
 
@@ -43,16 +53,36 @@ def sources_of(stream: str, rows: object) -> list[Feed]:
 def _feed(stream: str, source: str, rows: object) -> Feed:
     if not isinstance(source, str) or not source:
         raise JoinError(f"stream '{stream}': a source needs a name, not {source!r}")
-    if isinstance(rows, pa.RecordBatch):
-        rows = pa.Table.from_batches([rows])
-    if isinstance(rows, pa.Table):
-        return Feed(stream, source, iter(rows.to_batches(max_chunksize=FEED_ROWS)), rows.schema)
-    if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | dict):
-        return Feed(stream, source, iter(rows), None)
-    raise JoinError(
-        f"stream '{stream}', source '{source}': give a pyarrow Table, a RecordBatch or an iterable of record batches, "
-        f"not {type(rows).__name__}"
-    )
+    where = f"stream '{stream}', source '{source}'"
+    if isinstance(rows, pa.RecordBatchReader):  # may be longer than memory: read as the join takes it
+        return Feed(stream, source, _batches(where, rows), rows.schema)
+    if _holds_frames(rows):
+        return Feed(stream, source, _batches(where, rows), None)
+    try:
+        table = arrow_table(where, rows)
+    except SchemaError:
+        raise
+    except InputError as error:
+        raise JoinError(str(error)) from None
+    return Feed(stream, source, iter(table.to_batches(max_chunksize=FEED_ROWS)), table.schema)
+
+
+def _holds_frames(rows: object) -> TypeGuard[Iterable[object]]:
+    """Whether these are frames that come one after the other; a sequence without items gives no rows."""
+    if isinstance(rows, Sequence):
+        return not isinstance(rows, str | bytes) and (
+            len(rows) == 0 or frame_kind(rows[0]) not in (None, FrameKind.PYTHON)
+        )
+    return isinstance(rows, Iterable) and frame_kind(rows) is None and not hasattr(rows, "dtype")
+
+
+def _batches(where: str, frames: Iterable[object]) -> Iterator[pa.RecordBatch]:
+    """The rows of frames that come one after the other."""
+    for frame in frames:
+        if isinstance(frame, pa.RecordBatch):
+            yield frame
+        else:
+            yield from arrow_table(where, frame).to_batches(max_chunksize=FEED_ROWS)
 
 
 class Feeding:

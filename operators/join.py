@@ -201,8 +201,10 @@ class StreamJoin:
     def collect(self, inputs: Inputs, runtime: Runtime | None = None) -> pa.Table:
         """Run the join over finite inputs and return all results, in result order.
 
-        inputs: for each stream its rows, or a mapping of source name to rows. A plain table is one source named after
-                its stream. The order of the result is that of event time; see `event_time`.
+        inputs: for each stream its rows, or a mapping of source name to rows. Rows are an Arrow table or reader, a
+                pandas or Polars frame, a DuckDB relation, a dict of columns, a list of dicts, anything that speaks
+                Arrow's C interface, or an iterable of these. Plain rows are one source named after its stream. The
+                order of the result is that of event time; see `event_time`.
 
         Rows that are late or have no event time take no part; a warning in the log counts them by reason.
         """

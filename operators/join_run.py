@@ -12,17 +12,15 @@ from operators.explanation import Explanation, explain
 from operators.feeding import Feeding, sources_of
 from operators.join_arguments import check_inputs, check_launch
 from operators.resolved_join import ResolvedJoin
-from operators.running_join import conformed, start
-from topology import Metrics, Runtime
+from operators.running_join import start
+from operators.steady_results import conformed
+from topology import Metrics, Rows, Runtime
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin
 
-Rows: TypeAlias = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
-"""The rows of one physical source."""
-
-Inputs: TypeAlias = Mapping[str, Rows | Mapping[str, Rows]]
-"""For each stream its rows, or a mapping of source name to rows."""
+Inputs: TypeAlias = Mapping[str, Rows | Iterable[Rows] | Mapping[str, Rows | Iterable[Rows]]]
+"""For each stream its rows, or frames that come one after the other, or a mapping of source name to either."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from operators.query.predicate import LAST_OF_EACH_KEY
 from operators.query.windows import Window
 from operators.routing.step_rows import is_per_key
 from operators.values.selection import Selection
+from topology import is_of_spark
 
 if TYPE_CHECKING:
     from operators.join import StreamJoin
@@ -136,12 +137,18 @@ def _event_time_of(join: StreamJoin, stream: str) -> str | None:
     return join.event_time.get(stream) if isinstance(join.event_time, Mapping) else join.event_time
 
 
-def _expression(name: str, given: str | Expression, roles: tuple[str, str], join: StreamJoin) -> Expression:
+def _expression(name: str, given: object, roles: tuple[str, str], join: StreamJoin) -> Expression:
     if isinstance(given, str):
         from operators.sql.parse import parse_condition  # sqlglot takes a while, and expressions do without
 
         return parse_condition(given, *roles, stream=join.left if join.left == join.right else None)
     if not isinstance(given, Expression):
+        left, right = roles
+        if is_of_spark(given):
+            raise PredicateError(
+                f'{name} is a Column of Spark, which only Spark can read: write {name}="{left}.a < {right}.a", or '
+                f"columns of this join, il.stream('{left}').a < il.stream('{right}').a"
+            )
         raise PredicateError(f"{name} must be SQL text or a column expression, not {given!r}")
     return given
 

@@ -15,8 +15,10 @@ from operators.explanation import Explanation, explain
 from operators.intake.late_rows import LATE, Reason, late_schema
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.errors import PredicateError, WindowError
+from operators.query.kinds import Kind
 from operators.resolved_join import ResolvedJoin
 from operators.routing.liveness import liveness
+from operators.steady_results import SteadyReading
 from topology import (
     Endpoint,
     Handle,
@@ -24,10 +26,12 @@ from topology import (
     LocalRuntime,
     Metrics,
     Reading,
+    Rows,
     RunningTopology,
     Runtime,
     SchemaError,
     Status,
+    arrow_table,
     log,
 )
 
@@ -38,8 +42,10 @@ if TYPE_CHECKING:
 class RunningJoin(Handle):
     """Send rows to the streams, read result rows; what it has beyond other handles is about the join.
 
-    The first rows of a stream fix its schema. If the types of the two streams do not fit the join, these rows are
-    refused and nothing changes.
+    The first rows of a stream fix its schema, or `pin` does. If the types of the two streams do not fit the join, these
+    rows are refused and nothing changes. From when both schemas are known, all results have the schema that
+    `result_schema` returns. Before, a kind that emits rows of one side alone shows the other's columns with type null
+    if they are selected by name, and leaves them out otherwise: pin both streams before the first results are read.
     """
 
     def __init__(self, running: RunningTopology, join: StreamJoin) -> None:
@@ -48,10 +54,12 @@ class RunningJoin(Handle):
         self.join = join
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
+        self._finished: set[str] = set()
 
-    def send(
-        self, stream: str, rows: pa.RecordBatch | pa.Table, source: str | None = None, *, offset: int | None = None
-    ) -> int:
+    def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
+        if not isinstance(rows, pa.RecordBatch | pa.Table):
+            self.topology.require_input(stream)
+            rows = arrow_table(f"stream '{stream}'", rows, self.schema(stream))  # once: a reader gives its rows once
         if stream not in self._schemas:
             self._running.check_rows(stream, rows, source, offset)  # rows that are refused do not fix the schema
             self.pin(stream, rows.schema)
@@ -68,9 +76,14 @@ class RunningJoin(Handle):
 
     def finish(self, stream: str | None = None, source: str | None = None) -> None:
         self._running.finish(stream, source)
+        if source is None:
+            self._finished |= set(self.join.stream_names) if stream is None else {stream}
 
     def open_reader(self, sink: str | None, after: int | None, take_over: bool) -> Reading:
-        return self._running.open_reader(sink, after, take_over)
+        reading = self._running.open_reader(sink, after, take_over)
+        if sink == LATE or self.join.resolved.kind is Kind.INNER:  # rows that show both sides have all their columns
+            return reading
+        return SteadyReading(reading, self._known_result_schema)
 
     def acknowledge(self, number: int, sink: str | None = None) -> None:
         self._running.acknowledge(number, sink)
@@ -119,6 +132,23 @@ class RunningJoin(Handle):
             self._schemas[stream] = known
         return self._schemas[stream]
 
+    def waiting_for(self) -> str:
+        metrics = self.metrics()
+        waiting = metrics.total("waiting_rows")
+        sent = {stream: sum(task.rows_in for task in metrics.of(stream)) for stream in self.join.stream_names}
+        silent = [stream for stream, rows in sent.items() if not rows and stream not in self._finished]
+        if silent and (len(silent) == len(sent) or waiting):
+            return "; ".join(
+                f"waiting for stream '{stream}': no source has sent rows: send some, or finish('{stream}')"
+                for stream in silent
+            )
+        if waiting:
+            return (
+                "rows wait until every open source has sent a row as late, or has ended: send more, finish the sources "
+                "that are done, or set idle_after="
+            )
+        return ""
+
     def explain(self) -> Explanation:
         """Show what runs, why, and what has been observed so far."""
         return explain(self.join.resolved, self.schemas, self.metrics())
@@ -133,6 +163,10 @@ class RunningJoin(Handle):
         """Return the columns of the results; those of a stream that has sent nothing yet have type null."""
         join, known = self.join.resolved, self.schemas
         return join.selection.result_schema((known.get(join.streams[LEFT]), known.get(join.streams[RIGHT])))
+
+    def _known_result_schema(self) -> pa.Schema | None:
+        """The columns of the results; None while the schema of a stream is not known."""
+        return self.result_schema() if len(self.schemas) == len(self.join.stream_names) else None
 
     def late_schema(self) -> pa.Schema:
         """Return the columns of `late`; event_time has type null while no stream has sent anything."""
@@ -209,15 +243,3 @@ def _event_time_type(join: ResolvedJoin, stream: str, schema: pa.Schema) -> pa.D
     """The type of the event-time column; None where the number of the row is its time."""
     column = join.event_times[stream]
     return None if column is None else schema.field(column).type
-
-
-def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Results in the columns of `schema`; those that were not known when the rows were made are null."""
-    if rows.schema.names == schema.names:
-        return rows.cast(schema)
-    known = rows.schema.names
-    columns = [
-        rows.column(field.name).cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.record_batch(columns, schema=schema)

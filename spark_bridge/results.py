@@ -16,14 +16,14 @@ from spark_bridge.results_spool import SPOOL, ReadSink, UnpackRows, schema_in
 from spark_bridge.schemas import spark_ready, spark_schema
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.tagged_jobs import tagged_jobs
-from topology import Handle, InputError, InterlaceError, StoppedError, TopologyError
+from topology import Handle, InputError, InterlaceError, SchemaError, StoppedError, TopologyError
 
 CAUSE_SECONDS = 10.0
 """How long to wait for the reason why a topology stopped."""
 
 
 def results_dataframe(
-    running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True
+    running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True, separator: str = "."
 ) -> DataFrame:
     """Read all rows of a sink into a DataFrame; return when the last result has been read.
 
@@ -37,9 +37,10 @@ def results_dataframe(
     its executors. If the reading task dies or is cancelled, the rows it has read are lost, and a `ResultsLostError`
     says so. Columns have the names of the results; write names that contain a dot in backticks: ``df["`R.id`"]``.
 
-    sink:   the sink to read, if there are several; "late" for the rows that took no part in a join.
-    finish: call `running.finish()` first, because a DataFrame is finite: after that no stream takes rows. With False
-            the caller finishes the streams, before or during this call.
+    sink:      the sink to read, if there are several; "late" for the rows that took no part in a join.
+    finish:    call `running.finish()` first, because a DataFrame is finite: after that no stream takes rows. With False
+               the caller finishes the streams, before or during this call.
+    separator: what stands in place of each dot in the names of columns: with "_" they are called R_id.
     """
     require_classic(spark)
     sinks = running.topology.sinks
@@ -48,6 +49,7 @@ def results_dataframe(
         raise TopologyError(
             f"topology '{running.topology.name}': name the sink to read, one of: {', '.join(sinks) or 'none'}"
         )
+    _separated(running.sink_schema(name) or pa.schema([]), separator)  # refused before anything is read
     if finish:
         running.finish()
     _claim(running, name)
@@ -64,7 +66,21 @@ def results_dataframe(
             )
         first = spool.first()
         schema = spark_ready(_result_schema(running, name, None if first is None else schema_in(first.content)))
-        return spool.mapInArrow(UnpackRows(schema), spark_schema(schema))
+        results = spool.mapInArrow(UnpackRows(schema), spark_schema(schema))
+        return results if separator == "." else results.toDF(*_separated(schema, separator))
+
+
+def _separated(schema: pa.Schema, separator: str) -> list[str]:
+    """The names of columns with `separator` in place of each dot."""
+    if not isinstance(separator, str):
+        raise InputError(f"separator must be text such as '_', not {separator!r}")
+    names = [name.replace(".", separator) for name in schema.names]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SchemaError(
+            f"with separator={separator!r} two columns would be called '{twice}': choose another one"
+        )
+    return names
 
 
 def _cause(running: Handle, sink: str, error: InterlaceError) -> InterlaceError:

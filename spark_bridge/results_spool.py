@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from spark_bridge.errors import ResultsLostError, calling, described
-from spark_bridge.schemas import fitted
+from spark_bridge.schemas import completed
 from topology import Endpoint, FlightClient, InterlaceError
 
 SPOOL = "content BINARY"
@@ -69,7 +69,7 @@ class UnpackRows:
                 with pa.ipc.open_stream(cell.as_buffer()) as stream:
                     for rows in stream:
                         if rows.num_rows:
-                            yield fitted(rows, self.schema)
+                            yield completed(rows, self.schema)
 
 
 def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

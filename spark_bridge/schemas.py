@@ -65,6 +65,19 @@ def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def completed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert rows to a schema, column by column of the same name; columns that the rows lack are null.
+
+    A join may have emitted rows of one side before it knew the columns of the other.
+    """
+    if rows.schema.names != schema.names:
+        lacking = [field for field in schema if field.name not in rows.schema.names]
+        for field in lacking:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        rows = rows.select(schema.names)
+    return fitted(rows, schema)
+
+
 def spark_ready(schema: pa.Schema) -> pa.Schema:
     """Return a schema of types that Spark has, to which rows of the given schema can be cast without loss.
 

@@ -12,6 +12,12 @@ from .durable.take_over import take_over as take_over
 from .edges.edge import SocketEdge as SocketEdge
 from .edges.edge_receiver import EdgeReceiver as EdgeReceiver
 from .edges.sockets import Peer as Peer
+from .entry.frames import FrameKind as FrameKind
+from .entry.frames import Rows as Rows
+from .entry.frames import arrow_table as arrow_table
+from .entry.frames import frame_kind as frame_kind
+from .entry.frames import is_columns as is_columns
+from .entry.frames import is_of_spark as is_of_spark
 from .entry.input_guard import InputGuard as InputGuard
 from .flight.client import FlightClient as FlightClient
 from .flight.connection import connect as connect

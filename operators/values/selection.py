@@ -17,6 +17,7 @@ from operators.query.expressions import Alias, Column, Expression
 from operators.query.kinds import Kind
 from operators.query.select_items import ComputedItem, CountItem, Item, SelectItem
 from operators.values.evaluation import type_of
+from topology import is_of_spark
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,11 @@ def _item(roles: tuple[str, str], given: object) -> Item:
         return SelectItem(given.stream, given.name, name=name)
     if isinstance(given, Expression):
         return ComputedItem(given, name or repr(given))
+    if is_of_spark(given):
+        raise JoinError(
+            f"select: a Column of Spark, which only Spark can read: write '{left}.id', or a column of this join, "
+            f"il.stream('{left}').id.alias('id')"
+        )
     text = given if isinstance(given, str) else ""
     role = next((role for role in roles if text.startswith(f"{role}.")), None)
     if role is None or len(text) == len(role) + 1:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from operators import CountWindow, IndexJoin, JoinRun, StreamJoin, TimeWindow
+from tests.operators.surface_check import ENGINES
+from tests.topology.graph.pictures import edges_behind_boxes
 
 ROWS = pa.table({"id": range(40), "k": [i % 4 for i in range(40)], "x": [float(i * 7 % 11) for i in range(40)]})
 
@@ -72,3 +75,13 @@ def test_a_notebook_shows_a_table_and_the_graph_without_interpreting_names() -> 
     assert "<table>" in html
     assert "<svg" in html
     assert "<b>&quot; &lt;" in html or "&lt;b&gt;" in html
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_the_picture_of_every_engine_shows_every_edge(name: str) -> None:
+    for on in ("R.k < S.k AND R.x > S.x", "R.k < S.k AND R.x > S.x OR R.id < S.id"):
+        join = StreamJoin("R", "S", on, CountWindow(9), using=ENGINES[name](3))
+        plan = join.plan()
+        svg = plan.svg()
+        assert edges_behind_boxes(svg) == []
+        assert svg.count("marker-end=") == len({(edge.producer, edge.consumer) for edge in plan.edges})

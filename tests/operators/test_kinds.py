@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, JoinError, StreamJoin, TimeWindow, stream
-from operators.running_join import conformed
+from operators.steady_results import conformed
 from tests import oracle_terms as term
 from tests.key_families import INTEGERS, NUMBERS
 from tests.operators.query.spelling import join_of

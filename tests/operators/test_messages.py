@@ -238,7 +238,7 @@ QUERIES = [
 ROWS = [
     ("join().collect({'R': TABLE})", "JoinError", "collect takes the rows of 'R', 'S', not of 'R'"),
     ("join().collect([TABLE, TABLE])", "JoinError", "collect takes the rows of 'R', 'S' by name, as {'R': .., 'S': ..}, not list"),
-    ("join().collect({'R': TABLE, 'S': 'file.csv'})", "JoinError", "stream 'S', source 'S': give a pyarrow Table, a RecordBatch or an iterable of record batches, not str"),
+    ("join().collect({'R': TABLE, 'S': 'file.csv'})", "JoinError", "dict of columns, a list of dicts, or another object with __arrow_c_stream__ or __arrow_c_array__, not str"),
     ("join().collect({'R': TABLE, 'S': {5: TABLE}})", "JoinError", "stream 'S': a source needs a name, not 5"),
     ("join().launch('ray')", "JoinError", "runtime must be LocalRuntime(), RayRuntime() or another Runtime, not 'ray'"),
     ("join().launch(sources={'R': 'a'})", "JoinError", "sources of 'R' must be a list of names such as ['a'], not 'a'"),
@@ -250,7 +250,7 @@ ROWS = [
     ("run(event_time={'R': 'ts', 'S': 'x'})", "SchemaError", "event times of different types cannot be merged: 'R' has int64, 'S' has double: cast one of them"),
     ("run(right=TABLE.take([2, 1]))", "OutOfOrderError", "stream 'S', source 'S': 'ts' goes backwards at row 1 (3 is followed by 2): sort each source by 'ts', declare how far its rows may be out of order"),
     ("running(lambda handle: handle.send('T', TABLE))", "UnknownInputError", "has no input stream 'T'; its input streams: 'R', 'S'"),
-    ("running(lambda handle: handle.send('R', [1]))", "InputError", "stream 'R' takes a pyarrow RecordBatch or Table, not list"),
+    ("running(lambda handle: handle.send('R', [1]))", "InputError", "stream 'R' takes an Arrow table, record batch or reader, a pandas or Polars frame, a DuckDB relation, a dict of columns, a list of dicts, or another object with __arrow_c_stream__ or __arrow_c_array__, not a list of int"),
     ("running(lambda handle: (handle.finish('R'), handle.send('R', TABLE)))", "SourceEndedError", "stream 'R' has been finished; it takes no more rows"),
     ("running(lambda handle: handle.finish('R', 'nobody'))", "InputError", "stream 'R' has no source 'nobody'; its sources: 'R'"),
 ]  # fmt: skip

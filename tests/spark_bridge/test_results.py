@@ -151,3 +151,15 @@ def test_types_that_spark_lacks_become_types_that_hold_them() -> None:
     assert spark_schema(ready).simpleString() == ("struct<u:decimal(20,0),d:string,t:timestamp,n:timestamp_ntz,x:void>")
     with pytest.raises(SchemaError, match="result column 'i' is month_day_nano_interval"):
         spark_schema(pa.schema([("i", pa.month_day_nano_interval())]))
+
+
+def test_columns_that_were_not_known_yet_are_null() -> None:
+    """The rows of a left join from before the right stream had sent any."""
+    schema = pa.schema([("R.a", pa.int64()), ("S.a", pa.string()), ("S.b", pa.int64())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"R.a": [1]})
+        yield pa.record_batch({"R.a": [2], "S.a": pa.nulls(1), "S.b": [3]})
+
+    rows = pa.Table.from_batches(UnpackRows(schema)(packed(batches())), schema)
+    assert rows.to_pylist() == [{"R.a": 1, "S.a": None, "S.b": None}, {"R.a": 2, "S.a": None, "S.b": 3}]

@@ -24,6 +24,12 @@ class Edge:
     consumer: str
     grouping: Grouping
 
+    @property
+    def shown_grouping(self) -> str:
+        """The grouping in a few letters."""
+        name = type(self.grouping).__name__.lower()
+        return f"{name}({', '.join(self.grouping.fields)})" if self.grouping.fields else name
+
 
 @dataclass(frozen=True)
 class Node:

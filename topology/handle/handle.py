@@ -7,21 +7,23 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from html import escape
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, overload
+from typing import Any, Literal, Self, overload
 
 import pyarrow as pa
 
+from topology.entry.frames import Rows
+from topology.graph.errors import InterlaceError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.results import Reading, Results, numbered_results, plain_results
-from topology.handle.status import Status
+from topology.handle.status import State, Status
 from topology.tasks.metrics import Metrics
 
 log = logging.getLogger("interlace")
-
-Rows: TypeAlias = "pa.RecordBatch | pa.Table"
 
 
 class Handle(ABC):
@@ -33,9 +35,14 @@ class Handle(ABC):
     name: str
     """The name under which it runs."""
 
+    _explained_timeout = ""
+
     @abstractmethod
     def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
         """Send the next rows of a source (by default one source named after the stream).
+
+        rows: an Arrow table, record batch or reader, a pandas or Polars frame, a DuckDB relation, a dict of columns, a
+              list of dicts, or anything with `__arrow_c_stream__` or `__arrow_c_array__`.
 
         Waits for room: a slow reader of the results makes `send` wait. In this process the rows have been taken when it
         returns, and an `InputError` says that rows do not fit the stream and nothing has changed. A topology in other
@@ -114,7 +121,8 @@ class Handle(ABC):
         nothing: the next reader gets the batch that it had in hand, and all after it. With `numbered` or `after`
         nothing is acknowledged except by `acknowledge`.
 
-        timeout:   stop iterating after this many seconds without rows; call again to go on.
+        timeout:   stop iterating after this many seconds without rows; call again to go on. If there were none at all,
+                   the log says what `waiting_for` knows, once.
         after:     begin after the row of this number, which a reader has been given; -1: at the start. Raises an
                    `AcknowledgedError` that names the first row that is kept, if rows behind `after` are gone.
         numbered:  yield pairs: the number of the first row, and the batch.
@@ -125,8 +133,8 @@ class Handle(ABC):
         """
         reading = self.open_reader(sink, after, take_over)
         if numbered:
-            return numbered_results(reading, timeout)
-        return plain_results(reading, timeout, acknowledges=after is None)
+            return numbered_results(reading, timeout, self._explain_timeout)
+        return plain_results(reading, timeout, after is None, self._explain_timeout)
 
     @abstractmethod
     def open_reader(self, sink: str | None, after: int | None, take_over: bool) -> Reading:
@@ -193,6 +201,28 @@ class Handle(ABC):
             # The loop goes on at once, even if the thread still waits: for rows, which this ends, or to begin.
             opening.add_done_callback(_close)
             waiting.shutdown(wait=False)
+
+    def waiting_for(self) -> str:
+        """Say for what rows wait before they can lead to results, where that is known; otherwise nothing."""
+        return ""
+
+    def _explain_timeout(self) -> None:
+        with suppress(InterlaceError):  # an explanation is not worth an error
+            reason = self.waiting_for()
+            if reason and reason != self._explained_timeout:
+                self._explained_timeout = reason
+                log.warning("%s: no results so far: %s", self.name, reason)
+
+    def _repr_html_(self) -> str:
+        try:
+            status, metrics = self.status(), self.metrics()
+        except InterlaceError as error:
+            return f"<b>{escape(self.name)}</b>: {escape(str(error))}"
+        waiting = self.waiting_for() if status.state is State.RUNNING else ""
+        notes = [status.state.value, f"{len(status.workers)} processes" if len(status.workers) > 1 else "", waiting]
+        shown = escape(", ".join(note for note in notes if note))
+        failure = f"<pre>{escape(status.error)}</pre>" if status.error else ""
+        return f"<b>{escape(self.name)}</b>: {shown}{failure}{metrics._repr_html_()}"
 
     def sink_schema(self, sink: str) -> pa.Schema | None:
         """Return the columns of the rows that reach a sink, where they are known before any has."""

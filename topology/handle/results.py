@@ -52,11 +52,13 @@ class Results(Iterator[Item], Generic[Item]):
         timeout: float | None,
         shown: Callable[[int, pa.RecordBatch], Item],
         acknowledges: bool,
+        on_timeout: Callable[[], None] | None = None,
     ) -> None:
         self._reading = reading
         self._timeout = timeout
         self._shown = shown
         self._acknowledges = acknowledges
+        self._on_timeout = on_timeout
         self._last: int | None = None
         self._left = False
 
@@ -74,7 +76,10 @@ class Results(Iterator[Item], Generic[Item]):
             self.close()
             raise
         if found is None:
+            timed_out = not self._reading.finished and not self._left
             self.close()
+            if timed_out and self._last is None and self._on_timeout is not None:
+                self._on_timeout()
             raise StopIteration
         first, rows = found
         self._last = first + rows.num_rows - 1
@@ -90,14 +95,18 @@ class Results(Iterator[Item], Generic[Item]):
             self.close()
 
 
-def plain_results(reading: Reading, timeout: float | None, acknowledges: bool) -> Results[pa.RecordBatch]:
-    """Iterate over batches."""
-    return Results(reading, timeout, lambda first, rows: rows, acknowledges)
+def plain_results(
+    reading: Reading, timeout: float | None, acknowledges: bool, on_timeout: Callable[[], None] | None = None
+) -> Results[pa.RecordBatch]:
+    """Iterate over batches; `on_timeout` is called if there are none within the timeout."""
+    return Results(reading, timeout, lambda first, rows: rows, acknowledges, on_timeout)
 
 
-def numbered_results(reading: Reading, timeout: float | None) -> Results[tuple[int, pa.RecordBatch]]:
-    """Iterate over batches, each with the number of its first row."""
-    return Results(reading, timeout, lambda first, rows: (first, rows), acknowledges=False)
+def numbered_results(
+    reading: Reading, timeout: float | None, on_timeout: Callable[[], None] | None = None
+) -> Results[tuple[int, pa.RecordBatch]]:
+    """Iterate over batches, each with the number of its first row; `on_timeout` as for `plain_results`."""
+    return Results(reading, timeout, lambda first, rows: (first, rows), acknowledges=False, on_timeout=on_timeout)
 
 
 class ExplainedReading(Reading):

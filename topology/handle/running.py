@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from topology.entry.frames import Rows, arrow_table
 from topology.graph.errors import InputError, OffsetGapError, OutOfOrderError, TopologyError
 from topology.graph.event_time import check_event_time, event_times, first_backwards
 from topology.graph.graph import Topology
-from topology.handle.handle import Handle, Rows
+from topology.handle.handle import Handle
 from topology.handle.results import Reading
 
 
@@ -21,6 +22,7 @@ class RunningTopology(Handle):
     def __init__(self, topology: Topology, name: str) -> None:
         self.topology = topology
         self.name = name
+        self._known_schemas: dict[str, pa.Schema] = {}
 
     def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
         batches = self._batches(stream, rows)
@@ -84,13 +86,20 @@ class RunningTopology(Handle):
             )
         return sink
 
+    def _known_schema(self, stream: str) -> pa.Schema | None:
+        """As `schema`, without asking again for what does not change."""
+        known = self._known_schemas.get(stream) or self.schema(stream)
+        if known is not None:
+            self._known_schemas[stream] = known
+        return known
+
     def _batches(self, stream: str, rows: Rows) -> list[pa.RecordBatch]:
-        """Cut a table into its batches; the order of all is checked first, so that no part goes in if another fails."""
+        """Rows as batches. The order of all is checked first, so that no part goes in if another fails."""
         described = self.topology.require_input(stream)
         if isinstance(rows, pa.RecordBatch):
             return [rows]
         if not isinstance(rows, pa.Table):
-            raise InputError(f"stream '{stream}' takes a pyarrow RecordBatch or Table, not {type(rows).__name__}")
+            rows = arrow_table(f"stream '{stream}'", rows, self._known_schema(stream))
         if described.event_time is not None and not described.disordered:
             _check_order(stream, rows, described.event_time)
         return rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 import numpy as np
 
@@ -87,6 +88,16 @@ class Metrics:
         if not recent:
             return tuple(float("nan") for _ in percentiles)
         return tuple(float(value) for value in np.percentile(recent, percentiles))
+
+    def _repr_html_(self) -> str:
+        right, left = "text-align:right", "text-align:left"
+        header = ("component", "task", "rows in", "rows out", "bytes waiting", "seconds busy")
+        lines = ["".join(f'<th style="{right if at else left}">{title}</th>' for at, title in enumerate(header))]
+        for task in self.tasks:
+            numbers = (str(task.task), *(f"{n:,}" for n in (task.rows_in, task.rows_out, task.waiting_bytes)))
+            cells = "".join(f'<td style="{right}">{number}</td>' for number in (*numbers, f"{task.busy_seconds:.2f}"))
+            lines.append(f'<td style="{left}">{escape(task.component)}</td>{cells}')
+        return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
     def __str__(self) -> str:
         header = f"{'component':<22}{'task':>5}{'rows in':>14}{'rows out':>14}{'waiting':>12}{'busy s':>9}"

@@ -1,13 +1,13 @@
 """The plan shows the components and edges, as text and as a picture, without running anything."""
 
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
 
+from tests.topology.graph.pictures import SVG, edges_behind_boxes
 from topology import Bolt, Input, MapBatches, Task, TaskContext, Topology, TopologyBuilder
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def upper(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -19,6 +19,14 @@ class Explodes(Bolt):
 
     def build(self, context: TaskContext) -> Task:
         raise AssertionError("a plan runs nothing")
+
+
+class TwoStreams(Explodes):
+    """A component with two outputs."""
+
+    @property
+    def outputs(self) -> Mapping[str, pa.Schema | None]:
+        return {"odd": None, "even": None}
 
 
 @pytest.fixture
@@ -77,6 +85,38 @@ def test_boxes_lie_inside_the_picture_and_apart(topology: Topology) -> None:
     width, height = float(picture.get("width", "")), float(picture.get("height", ""))
     assert all(x >= 0 and x + w <= width and y >= 0 and y + h <= height for x, y, w, h in boxes)
     assert len({(x, y) for x, y, _, _ in boxes}) == len(boxes)
+
+
+def test_no_edge_runs_behind_a_box(topology: Topology) -> None:
+    assert edges_behind_boxes(topology.plan().svg()) == []
+
+
+def test_the_picture_is_never_wider_than_its_cell(topology: Topology) -> None:
+    picture = ElementTree.fromstring(topology.plan().svg())
+    assert picture.get("viewBox") == f"0 0 {picture.get('width')} {picture.get('height')}"
+    assert picture.get("style") == "max-width:100%;height:auto"
+
+
+def test_streams_between_two_components_share_a_line() -> None:
+    builder = TopologyBuilder("two streams")
+    builder.input("in")
+    builder.bolt("two", TwoStreams()).shuffle_grouping("in")
+    builder.sink().global_grouping("two", "odd").global_grouping("two", "even")
+    picture = ElementTree.fromstring(builder.build().plan().svg())
+    edges = [path for path in picture.iter(f"{SVG}path") if path.get("marker-end")]
+    shown = [title.text for edge in edges for title in edge.iter(f"{SVG}title")]
+    assert shown == ["in to two\ndefault by shuffle", "two to results\nodd by global\neven by global"]
+
+
+def test_pictures_of_one_page_do_not_share_names(topology: Topology) -> None:
+    builder = TopologyBuilder("another")
+    builder.input("in")
+    ids = {
+        marker.get("id")
+        for each in (topology, builder.build())
+        for marker in ElementTree.fromstring(each.plan().svg()).iter(f"{SVG}marker")
+    }
+    assert len(ids) == 2
 
 
 def test_a_notebook_gets_the_picture(topology: Topology) -> None:
