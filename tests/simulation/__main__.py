@@ -75,6 +75,8 @@ def run(first: int, end: int, given: argparse.Namespace) -> int:
         "failed": failed,
         "rows": sum(report.rows for report in reports),
         "results": sum(report.results for report in reports),
+        "late": sum(report.late for report in reports),
+        "starts in the middle": sum(report.later_starts for report in reports),
         "lives": sum(report.lives for report in reports),
         "steps": sum(report.steps for report in reports),
         "faults": dict(sorted(faults.items())),

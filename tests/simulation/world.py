@@ -14,14 +14,14 @@ from random import Random
 import pyarrow as pa
 
 from operators import Engine
-from operators.running_join import conformed
+from operators.steady_results import conformed
 from tests.comparison import rows_of
 from tests.operators.query.spelling import join_of
 from tests.operators.surface_check import ENGINES
 from tests.oracle import Expected
 from tests.simulation.seeded_cases import case_of
 from tests.surface import SurfaceCase
-from topology import FencedError, InterlaceError, StoppedError, StoreError
+from topology import DamagedLogError, FencedError, InterlaceError, StoppedError, StoreError
 from topology.durable.disk_store import DiskStore
 from topology.handle.results_queue import QueueReader
 from topology.simulated.disk import CrashedError, SimulatedDisk
@@ -41,7 +41,7 @@ class WrongError(AssertionError):
 class Client:
     """Sends the rows of one source, in batches of any size.
 
-    sent: the next offset. most: the greatest that it ever was; what a process wrote before it lost the log may count.
+    begins: the step from which on it sends. sent: the next offset. most: the greatest that it ever was; what a process wrote before it lost the log may count.
     """
 
     stream: str
@@ -49,6 +49,7 @@ class Client:
     table: pa.Table
     sent: int = 0
     most: int = 0
+    begins: int = 0
     durable: int = 0
     ended: bool = False
 
@@ -67,16 +68,17 @@ class Report:
     results: int = 0
     lives: int = 0
     steps: int = 0
+    later_starts: int = 0
+    late: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    trace: list[str] = field(default_factory=list)
 
 
 class World:
     """Everything that one seed decides."""
 
-    def __init__(self, seed: int, max_rows: int = 20) -> None:
+    def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
-        self.case: SurfaceCase = case_of(seed, max_rows)
+        self.case: SurfaceCase = case_of(seed, self.chance.choice([12, 20, 60]))
         self.expected: Expected = self.case.expected()
         name = self.chance.choice(list(ENGINES))
         engine: Engine = ENGINES[name](self.chance.choice([1, 2]))
@@ -97,14 +99,20 @@ class World:
         self.acknowledged = -1
         self.finished = False
         self.stalled_until = 0
+        self.refused = 0  # launches in a row
         # Which rows of a source come too late depends on timing. Then what is right is known at the end only.
         self.unannounced = bool(
-            self.case.event_time is not None and not self.case.out_of_order and self.chance.random() < 0.35
+            self.case.event_time is not None and not self.case.out_of_order and self.chance.random() < 0.5
         )
+        if self.unannounced:
+            for client in self.clients:
+                client.begins = self.chance.choice([0, self.chance.randint(0, 600)])
         self.wanted = None if self.unannounced else rows_of(self.expected.table)
         self.late: dict[int, tuple[object, ...]] = {}
+        self.eagerness = self.chance.choice([0.1, 1, 1])
+        self.fault_rate = self.chance.choice([0.003, 0.008, 0.02])
         self.edge_bytes = self.chance.choice([512, 4096, 1 << 20])
-        self.segment_bytes = self.chance.choice([1500, 4096, 1 << 20])
+        self.segment_bytes = self.chance.choice([400, 800, 1500, 4096])
 
     # --- running
 
@@ -115,7 +123,7 @@ class World:
             self.report.steps += 1
             if self.report.steps > most_steps:
                 raise WrongError(f"no end after {most_steps} steps: {self.describe()}")
-            if budget and self.chance.random() < 0.02:
+            if budget and self.chance.random() < self.fault_rate:
                 budget -= 1
                 self._fault()
             elif self.chance.random() < 0.005:
@@ -129,6 +137,7 @@ class World:
         if self.got != wanted:
             raise WrongError(f"{len(self.got)} results, and {len(wanted)} are right; {len(self.late)} rows were late")
         self.report.results = len(self.got)
+        self.report.late = len(self.late)
         return self.report
 
     def describe(self) -> str:
@@ -170,10 +179,17 @@ class World:
                 self.topology, DiskStore(self.disk), f"{self.chance.getrandbits(64):016x}", self.edge_bytes,
                 self.segment_bytes,
             )  # fmt: skip
-        except StoreError:
+        except DamagedLogError as error:
+            raise WrongError(f"the log is damaged: {error}") from error
+        except StoreError as error:
             self._repair()
+            self.refused += 1
+            if self.refused > 20:
+                raise WrongError(f"the state cannot be opened any more: {error}") from error
             return
+        self.refused = 0
         self.reader = None
+        self.report.later_starts += self.process.starts_later
         for client in self.clients:
             known = self.process.next_offset(client.stream, client.source)
             if known < client.durable:
@@ -190,6 +206,8 @@ class World:
         if not self.process.is_open:
             return
         client = self.chance.choice(self.clients)
+        if self.report.steps < client.begins:
+            return
         try:
             for each in () if self.unannounced else self.clients:  # before any rows, so that none is late
                 self.process.open(each.stream, each.source)
@@ -233,8 +251,9 @@ class World:
             self.finished = True
         if self.unannounced and self.chance.random() < 0.2:
             self._read_late()
-        if self.got and self.chance.random() < 0.3:
-            queue.acknowledge(self.chance.randint(self.acknowledged, len(self.got) - 1))
+        if self.got and self.chance.random() < self.eagerness:
+            least = len(self.got) - 1 if self.eagerness == 1 else self.acknowledged
+            queue.acknowledge(self.chance.randint(least, len(self.got) - 1))
 
     def _got(self, first: int, rows: pa.RecordBatch) -> None:
         if first > len(self.got):

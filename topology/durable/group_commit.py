@@ -57,6 +57,7 @@ class GroupCommit:
         self._changed = threading.Condition()
         self._tickets: deque[Ticket] = deque()
         self._trim_before = 0
+        self._trim_because: Position | None = None
         self._closing = False
         self._error: InterlaceError | None = None
         self.trouble: str | None = None
@@ -84,13 +85,18 @@ class GroupCommit:
         """Begin a segment with its start record."""
         return self._add(lambda: self._log.rotate(start), then)
 
-    def trim(self, before: int) -> None:
-        """Have the segments before a number removed; its start record must be durable."""
+    def trim(self, before: int, because: Position | None = None) -> None:
+        """Have the segments before a number removed; its start record must be durable.
+
+        because: the record from which it follows that they are not needed: they stay until it is durable. Otherwise a
+                 crash could leave neither the segments nor the reason why they are gone.
+        """
         with self._changed:
             self._check_open()
             if self._log.durable is None or before > self._log.durable.segment:
                 raise ValueError(f"segment {before} has no durable start record: wait for its ticket")
-            self._trim_before = max(before, self._trim_before)
+            if before > self._trim_before:
+                self._trim_before, self._trim_because = before, because
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -104,7 +110,7 @@ class GroupCommit:
     @property
     def has_work(self) -> bool:
         """Whether something waits to become durable, or to be removed."""
-        return bool(self._tickets or self._trim_before) and self._error is None
+        return bool(self._tickets or self._may_trim()) and self._error is None
 
     def round_steps(self) -> Steps[bool]:
         """Commit once what waits, in steps; False when there will be no more commits."""
@@ -156,14 +162,18 @@ class GroupCommit:
     def _wait_for_work(self) -> bool:
         """Wait for something to do; False if nothing will come."""
         with self._changed:
-            self._changed.wait_for(lambda: self._tickets or self._trim_before or self._closing)
-            return bool(self._tickets or self._trim_before)
+            self._changed.wait_for(lambda: self._tickets or self._may_trim() or self._closing)
+            return bool(self._tickets or self._may_trim())
 
     def _trim(self) -> None:
         with self._changed:  # a segment that begins meanwhile would list those before it
-            if self._trim_before:
+            if self._may_trim():
                 self._log.trim(self._trim_before)
-                self._trim_before = 0
+                self._trim_before, self._trim_because = 0, None
+
+    def _may_trim(self) -> bool:
+        because, durable = self._trim_because, self._log.durable
+        return bool(self._trim_before) and (because is None or (durable is not None and because <= durable))
 
     def _acknowledge(self) -> None:
         durable = self._log.durable

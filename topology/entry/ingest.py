@@ -151,6 +151,7 @@ class Ingest:
 
         Return the offset of the row that comes next. With a journal, all rows before it are durable then.
         """
+        self._record.wait_for_room(self._closed)
         following = self.take(stream, source, rows, offset)
         self._record.wait()
         return following

@@ -16,6 +16,9 @@ from topology.journal.journal import Journal
 
 log = logging.getLogger("interlace")
 
+ROOM_SECONDS = 0.1
+"""How often a call that waits for room on the disk looks again."""
+
 WARNING_SECONDS = 10.0
 """How often a call that waits for the store says so."""
 
@@ -35,6 +38,14 @@ class Recorder:
     def image(self, stream: str) -> StreamImage:
         """What is known of a stream; empty without a journal."""
         return StreamImage() if self._journal is None else self._journal.image.stream(stream)
+
+    def wait_for_room(self, closed: threading.Event) -> None:
+        """Wait while the disk is nearly full; what is left of it is for acknowledgements, which make room again."""
+        warn_at = time.monotonic()
+        while self._journal is not None and not self._journal.has_room and not closed.wait(ROOM_SECONDS):
+            if time.monotonic() >= warn_at:
+                warn_at += WARNING_SECONDS
+                log.warning("send() waits: the disk of the state is nearly full; make room, or read and acknowledge")
 
     def sent(self, stream: str, batch: Batch) -> None:
         """A source has sent rows."""

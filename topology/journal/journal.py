@@ -61,8 +61,11 @@ class Journal:
             self.image.apply(event, ticket.position.segment)
             return ticket
 
-    def trim(self) -> None:
-        """Remove what no result depends on that somebody may still ask for."""
+    def trim(self, because: Ticket) -> None:
+        """Remove what no result depends on that somebody may still ask for, once that is known for good.
+
+        because: the last acknowledgement.
+        """
         with self._lock:
             if not self._trimming or len(self.image.starts) < 2:
                 return
@@ -70,7 +73,7 @@ class Journal:
             before = min(start.segment, start.inputs)
             durable = self._log.durable
             if before > self._trimmed and durable is not None and before <= durable.segment:
-                self.committer.trim(before)
+                self.committer.trim(before, because.position)
                 self._trimmed = before
                 self.image.forget_before(before)
 

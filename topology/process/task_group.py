@@ -318,7 +318,7 @@ class TaskGroup:
         """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
         with suppress(InterlaceError):  # a journal that has ended has told everybody
             self._recorded_progress = journal.record(Acknowledged(sink, *progress))
-            journal.trim()
+            journal.trim(self._recorded_progress)
 
     def wait_for_acknowledgements(self) -> None:
         """Wait until all that has been acknowledged is so after a failure, too."""

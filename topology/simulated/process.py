@@ -46,6 +46,8 @@ class SimulatedProcess:
         self.journal = opened.journal
         self.error: TaskError | None = None
         self._replay = opened.replay
+        self.starts_later = opened.replay is not None and opened.replay.state is not None
+        """Whether it goes on from the middle of the streams."""
         self._group = TaskGroup(topology, topology.task_names, GroupSettings(edge_bytes, threads=1), self._fail, opened)
         self._group.connect()
         self._resuming: Iterator[tuple[str, Batch]] | None = None
