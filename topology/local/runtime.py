@@ -75,7 +75,12 @@ class LocalRuntime(Runtime):
         if self.state is not None:
             opened = open_state(self.state, name, topology, self.spill_directory)
         settings = GroupSettings(self.edge_bytes, self.spill_directory, self.workers, self.quotas)
-        return LocalTopology(topology, name, settings, opened)
+        try:
+            return LocalTopology(topology, name, settings, opened)
+        except BaseException:
+            if opened is not None:
+                opened.journal.close()
+            raise
 
 
 class LocalTopology(RunningTopology):
