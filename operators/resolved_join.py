@@ -16,7 +16,7 @@ from operators.engines.shared.engine import Engine
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
 from operators.join_arguments import check_event_time, check_roles, check_windows
 from operators.protocol.sides import LEFT, RIGHT
-from operators.query.condition import Condition, by_side, normalise
+from operators.query.condition import Condition, by_side, columns_in, normalise
 from operators.query.durations import Duration
 from operators.query.errors import JoinError, PredicateError
 from operators.query.expressions import And, Expression
@@ -68,6 +68,12 @@ class ResolvedJoin:
     def stream_names(self) -> tuple[str, ...]:
         """The distinct streams: two, or one in a self-join."""
         return tuple(dict.fromkeys(self.streams))
+
+    def tested_columns(self, side: int) -> tuple[str, ...]:
+        """The columns of a side that the condition and `where` mention."""
+        where = self.wheres[side]
+        named = [] if where is None else [column.name for column in columns_in(where)]
+        return tuple(dict.fromkeys([*self.condition.columns(side), *named]))
 
     @property
     def comparisons(self) -> int:
