@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from interlace.command_line.doctor_command import doctor, version_command
+from interlace.command_line.run_command import run
 from interlace.command_line.sql_command import sql
 
 
@@ -12,4 +14,5 @@ def program() -> None:
     """Join streams and files on inequalities and bands, exactly and fast."""
 
 
-program.add_command(sql)
+for command in (sql, run, version_command, doctor):
+    program.add_command(command)

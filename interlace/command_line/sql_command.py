@@ -16,7 +16,7 @@ from interlace.command_line.outcome import failures, mistake, say_json
 if TYPE_CHECKING:
     from interlace.command_line.inputs import InputRows
     from interlace.command_line.notes import Notes
-    from interlace.command_line.query_text import QueryText
+    from interlace.files.query_text import QueryText
     from interlace.files.tables import Table
     from operators import StreamJoin
 
@@ -78,7 +78,7 @@ def run_query(
 ) -> None:
     """Run a query over files."""
     from interlace.command_line.notes import Notes
-    from interlace.command_line.query_text import read_query
+    from interlace.files.query_text import read_query
     from operators import QueryError
 
     notes = Notes(quiet=quiet)

@@ -36,6 +36,8 @@ def values(column: pa.Array) -> pa.Array:
     elif pa.types.is_floating(kind):
         finite = pc.if_else(pc.is_finite(column), column, None)
         text = finite.cast(pa.float64()).cast(pa.string())
+        whole = pc.match_substring_regex(text, r"^-?\d+$")  # 6.0 is read again as a float, 6 would not be
+        text = pc.if_else(whole, pc.binary_join_element_wise(text, ".0", ""), text)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = column.dictionary_encode()  # each text is escaped once
         escaped = [json.dumps(each, ensure_ascii=False) for each in coded.dictionary.to_pylist()]

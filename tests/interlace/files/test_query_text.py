@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlace.command_line.query_text import read_query
+from interlace.files.query_text import read_query
 
 QUERIES = {
     "SELECT * FROM 'data/trips.parquet' AS a, './stops.csv' b WHERE a.s IN ('u', 'v.csv')": (
