@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from topology import Topology
 
 
-@click.command("run")
+@click.command("run", short_help="Run a join or a topology here, over files.")
 @click.argument("target", metavar="FILE.py:NAME|FILE.yaml")
 @click.option(
     "-i",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from operators import StreamJoin
 
 
-@click.command("sql")
+@click.command("sql", short_help="Join files with a query.")
 @click.argument("query")
 @click.option(
     "-t",

@@ -18,7 +18,7 @@ from tests.interlace.command_line.invoking import ROOT, invoke
 HEAVY = ("ray", "pyspark", "numba", "numpy", "pyarrow", "pandas", "sqlglot", "rich", "yaml")
 
 
-@pytest.mark.parametrize("arguments", [["version"], ["--help"], ["sql", "--help"]])
+@pytest.mark.parametrize("arguments", [["version"], ["--help"], ["sql", "--help"], ["top", "--help"]])
 def test_version_and_help_load_nothing_heavy(arguments: list[str]) -> None:
     program = (
         "import sys\nfrom interlace.command_line.program import program\n"
