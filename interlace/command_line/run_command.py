@@ -13,8 +13,8 @@ from interlace.command_line.outcome import failures, mistake, say_json
 from interlace.files.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from interlace.command_line.inputs import InputRows
     from interlace.files.tables import Table
+    from interlace.foreground.inputs import InputRows
     from topology import Topology
 
 
@@ -60,8 +60,8 @@ def run_target(
     **reading: Any,
 ) -> None:
     """Find what to run, bind its inputs and run it."""
-    from interlace.command_line.notes import Notes
     from interlace.command_line.targets import find_target
+    from interlace.foreground.notes import Notes
 
     notes = Notes(quiet=quiet)
     target = find_target(text)
@@ -80,8 +80,8 @@ def run_target(
         rows = input_rows(target.join, tables, {}, is_sorted=is_sorted)
         run_join(target.join, rows, notes, output, format_out, limit, as_json=as_json)
         return
-    from interlace.command_line.execution import execute
-    from interlace.command_line.output import output_to
+    from interlace.foreground.execution import execute
+    from interlace.foreground.output import output_to
     from topology import LocalRuntime
 
     _check_sink(topology, sink)
@@ -144,7 +144,7 @@ def _check_sink(topology: Topology, sink: str | None) -> None:
 
 
 def _topology_rows(topology: Topology, tables: Mapping[str, Table], is_sorted: bool) -> list[InputRows]:
-    from interlace.command_line.inputs import InputRows, require_columns
+    from interlace.foreground.inputs import InputRows, require_columns
 
     rows = []
     for name, table in tables.items():

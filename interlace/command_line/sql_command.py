@@ -14,10 +14,10 @@ from interlace.command_line.named_values import bindings, by_stream
 from interlace.command_line.outcome import failures, mistake, say_json
 
 if TYPE_CHECKING:
-    from interlace.command_line.inputs import InputRows
-    from interlace.command_line.notes import Notes
     from interlace.files.query_text import QueryText
     from interlace.files.tables import Table
+    from interlace.foreground.inputs import InputRows
+    from interlace.foreground.notes import Notes
     from operators import StreamJoin
 
 
@@ -77,8 +77,8 @@ def run_query(
     **reading: Any,
 ) -> None:
     """Run a query over files."""
-    from interlace.command_line.notes import Notes
     from interlace.files.query_text import read_query
+    from interlace.foreground.notes import Notes
     from operators import QueryError
 
     notes = Notes(quiet=quiet)
@@ -115,8 +115,8 @@ def run_join(
     """Run a join over files in this process."""
     import warnings
 
-    from interlace.command_line.execution import execute
-    from interlace.command_line.output import output_to
+    from interlace.foreground.execution import execute
+    from interlace.foreground.output import output_to
     from operators import UnboundedStateWarning
     from topology import LocalRuntime
 
@@ -132,7 +132,7 @@ def input_rows(
     join: StreamJoin, tables: Mapping[str, Table], roles: Mapping[str, str], *, is_sorted: bool
 ) -> list[InputRows]:
     """What each stream of the join reads of its file."""
-    from interlace.command_line.inputs import InputRows, read_schema, require_columns, with_common_times
+    from interlace.foreground.inputs import InputRows, read_schema, require_columns, with_common_times
 
     rows = []
     for stream, table in tables.items():
@@ -168,7 +168,7 @@ def _join(query: QueryText, times: Mapping[str, str], bounds: Mapping[str, Any])
 
 def _with_times(join: StreamJoin, tables: Mapping[str, Table], notes: Notes) -> StreamJoin:
     """The join with an event time, where its windows need one and each file has only one column of times."""
-    from interlace.command_line.inputs import time_columns
+    from interlace.foreground.inputs import time_columns
     from operators import TimeWindow
 
     lengths = [window.size for window in join.windows if isinstance(window, TimeWindow)]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from interlace.command_line.feeding import Feeding
-from interlace.command_line.inputs import InputRows
-from interlace.command_line.notes import Notes
-from interlace.command_line.output import Output
+from interlace.foreground.feeding import Feeding
+from interlace.foreground.inputs import InputRows
+from interlace.foreground.notes import Notes
+from interlace.foreground.output import Output
 from topology import Handle, Reading
 
 LOOK_SECONDS = 0.1

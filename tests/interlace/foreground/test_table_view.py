@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from interlace.command_line.table_view import TableView, shown
+from interlace.foreground.table_view import TableView, shown
 
 
 def printed(table: pa.Table, width: int) -> tuple[list[str], list[str]]:

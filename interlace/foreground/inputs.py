@@ -14,7 +14,7 @@ from interlace.files.sorting import in_time_order, order_of
 from interlace.files.tables import Table
 
 if TYPE_CHECKING:
-    from interlace.command_line.notes import Notes
+    from interlace.foreground.notes import Notes
 
 UNITS = ("s", "ms", "us", "ns")
 

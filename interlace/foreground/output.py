@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
@@ -10,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from interlace.command_line.outcome import is_terminal, say_json
 from interlace.files.formats import Format, require_format
 from interlace.files.writing import NewFile, writer_to
 
 if TYPE_CHECKING:
-    from interlace.command_line.notes import Notes
+    from interlace.foreground.notes import Notes
 
 SHOWN_ROWS = 20
 
@@ -73,7 +73,7 @@ class TerminalOutput(Output):
     def begin(self, schema: pa.Schema) -> None:
         from rich.console import Console
 
-        from interlace.command_line.table_view import TableView
+        from interlace.foreground.table_view import TableView
 
         self._console = Console()
         self._view = TableView(self._console, schema)
@@ -136,7 +136,8 @@ class FileOutput(Output):
     def conclude(self, notes: Notes, complete: bool) -> None:
         self._open.close()
         if self._as_json:
-            say_json({"output": self._path, "rows": self.rows, "seconds": round(notes.seconds, 3)})
+            summary = {"output": self._path, "rows": self.rows, "seconds": round(notes.seconds, 3)}
+            print(json.dumps(summary, ensure_ascii=False))
         else:
             rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
             notes.say(f"{rows} in {self._path} ({notes.seconds:.1f} s)")
@@ -151,6 +152,6 @@ def output_to(path: str | None, given: Format | None, limit: int | None, notes: 
     """The output that the options ask for; without any, a table for people and CSV for programs."""
     if path is not None and path != "-":
         return FileOutput(limit, path, require_format(path, given, "--format-out"), as_json=as_json)
-    if given is None and not as_json and path is None and is_terminal():
+    if given is None and not as_json and path is None and sys.stdout.isatty():
         return TerminalOutput(limit, notes)
     return PipeOutput(limit, given or ("jsonl" if as_json else "csv"))
