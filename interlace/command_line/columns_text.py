@@ -10,7 +10,9 @@ GAP = "  "
 
 
 def print_columns(names: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Print rows below their names; the columns in `right` stand to the right."""
+    """Print rows below their names, without columns that are empty; those in `right` stand to the right."""
+    filled = [number for number in range(len(names)) if any(row[number] for row in rows)]
+    names, rows = [names[number] for number in filled], [[row[number] for number in filled] for row in rows]
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

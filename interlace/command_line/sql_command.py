@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from operators import StreamJoin
 
 
+STEP_ROWS = 1 << 12
+"""A step's results come out together, so small steps show the first results early."""
+
+
 @click.command("sql", short_help="Join files with a query.")
 @click.argument("query")
 @click.option(
@@ -156,7 +160,11 @@ def input_rows(
 def _join(query: QueryText, times: Mapping[str, str], bounds: Mapping[str, Any]) -> StreamJoin:
     from operators import JoinError, StreamJoin, UnboundedWindow
 
-    settings: dict[str, Any] = {"event_time": dict(times) or None, "out_of_order": dict(bounds) or None}
+    settings: dict[str, Any] = {
+        "event_time": dict(times) or None,
+        "out_of_order": dict(bounds) or None,
+        "step_rows": STEP_ROWS,
+    }
     try:
         return StreamJoin.from_sql(query.text, **settings)
     except JoinError as error:

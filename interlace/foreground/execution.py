@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -14,7 +16,10 @@ from interlace.foreground.output import Output
 from topology import Handle, Reading
 
 LOOK_SECONDS = 0.1
-"""How often the progress is shown while no results come."""
+"""How often the progress is shown."""
+
+ROUTER = "router"
+"""The component of a join that takes each row once, when its turn has come."""
 
 LATE = {
     "rejected": "have no event time",
@@ -27,6 +32,7 @@ def execute(
     launch: Callable[[], Handle], inputs: Sequence[InputRows], output: Output, notes: Notes, sink: str | None = None
 ) -> None:
     """Look at the inputs, launch a topology, feed it and write its results; they end early where enough were read."""
+    logging.getLogger("interlace").addHandler(logging.NullHandler())  # the notes below say it in fewer words
     with tempfile.TemporaryDirectory(prefix="interlace-") as directory, output:
         feeds = {rows.stream: rows.batches(notes, directory) for rows in inputs}
         totals = [rows.table.rows for rows in inputs]
@@ -42,7 +48,9 @@ def execute(
             ):
                 reading = running.open_reader(sink, None, False)
                 schema = running.sink_schema(sink or running.topology.main_sink or "")
-                complete = _read(reading, schema, output, lambda: show(sum(sent), f"{output.rows:,} results"))
+                complete = _read(
+                    reading, schema, output, lambda: show(_passed(running, sent), f"{output.rows:,} results")
+                )
                 feeding.is_wanted = complete
                 if not complete:
                     running.stop()
@@ -56,10 +64,13 @@ def _read(reading: Reading, schema: pa.Schema | None, output: Output, tick: Call
     began = schema is not None
     if schema is not None:
         output.begin(schema)
+    shown = 0.0
     try:
         while not output.is_full:
             found = reading.next(LOOK_SECONDS)
-            tick()
+            if time.monotonic() - shown > LOOK_SECONDS:
+                shown = time.monotonic()
+                tick()
             if found is not None:
                 first, batch = found
                 if not began:
@@ -74,6 +85,12 @@ def _read(reading: Reading, schema: pa.Schema | None, output: Output, tick: Call
         return False
     finally:
         reading.close()
+
+
+def _passed(running: Handle, sent: Sequence[int]) -> int:
+    """How many rows the topology has worked on; a join has worked on those that its router has taken."""
+    taken = running.metrics().of(ROUTER)
+    return sum(task.rows_in for task in taken) if taken else sum(sent)
 
 
 def _tell_late_rows(running: Handle, notes: Notes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ class Notes:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._is_live = not quiet and sys.stderr.isatty()
+        self._is_live = not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._progress: Any = None
         self._began = time.monotonic()
 
@@ -46,21 +47,24 @@ class Notes:
         bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f}%" if total else "{task.completed:,.0f} rows"),
+            TextColumn("{task.fields[rows]}"),
             TextColumn("[dim]{task.fields[remark]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
             refresh_per_second=8,
         )
-        task = bar.add_task(what, total=total, remark="")
+        task = bar.add_task(what, total=total, rows="", remark="")
         begin = time.monotonic()
 
         def show(done: int, remark: str) -> None:
             if self._progress is None and time.monotonic() - begin > QUIET_SECONDS:
                 self._progress = bar
                 bar.start()
-            bar.update(task, completed=min(done, total) if total else done, remark=remark)  # a total may be a guess
+            known = total is not None and done < total  # a total may be a guess
+            rows = f"{done:,} of {total:,} rows" if known else f"{done:,} rows"
+            # Never complete: work goes on when all rows are read, and so does the clock.
+            bar.update(task, completed=done if total is None else min(done, total - 1), rows=rows, remark=remark)
 
         try:
             yield show

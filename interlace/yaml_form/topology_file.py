@@ -58,9 +58,9 @@ class TopologyFile:
 def read_topology(file: str, environment: Mapping[str, str] | None = None) -> TopologyFile:
     """Read a YAML file; its own folder is searched for the code that it names, and for its data."""
     document = read_document(file, environment)
-    folder = os.path.dirname(os.path.abspath(file))
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    folder = os.path.dirname(file)
+    if os.path.abspath(folder) not in sys.path:
+        sys.path.insert(0, os.path.abspath(folder))
     keys = document.keys(("name", "inputs", "join", *GRAPH))
     inputs = keys["inputs"].entries() if "inputs" in keys and not keys["inputs"].is_null else {}
     paths = {

@@ -70,7 +70,7 @@ def test_a_join_is_deployed_watched_and_killed(folder: Path) -> None:
         assert next(running.results(timeout=LONG)).num_rows > 0
 
     listed = invoke("list").stdout.splitlines()
-    assert listed[0].split() == ["name", "state", "workers", "tasks", "detached", "error"]
+    assert listed[0].split() == ["name", "state", "workers", "tasks", "detached"]
     assert ["nearby", "running", "2"] in [line.split()[:3] for line in listed]
     (found,) = [each for each in json.loads(invoke("list", "--json").stdout) if each["name"] == "nearby"]
     assert (found["state"], found["detached"], len(found["workers"])) == ("running", True, 2)

@@ -114,6 +114,14 @@ def test_directories_globs_and_standard_input_are_joined(folder: Path) -> None:
     assert joined(query, "-i", "R=parts", "-i", "S=s.csv") == expected
 
 
+def test_a_file_with_two_names_is_two_streams_and_with_one_is_joined_with_itself(folder: Path) -> None:
+    (folder / "n.csv").write_text("n\n1\n2\n")
+    itself = joined("SELECT a.n, b.n FROM 'n.csv' a, './n.csv' b WHERE a.n <= b.n")
+    assert itself == Counter({("1", "2"): 1})
+    twice = joined("SELECT R.n, S.n FROM R, S WHERE R.n <= S.n", "-i", "R=n.csv", "-i", "S=n.csv")
+    assert twice == Counter({("1", "1"): 1, ("1", "2"): 1, ("2", "2"): 1})
+
+
 def test_rows_out_of_order_within_a_bound_need_no_sorting(folder: Path) -> None:
     query = "SELECT a.id, b.id FROM 'mixed.csv' a, 's.csv' b WHERE a.power < b.power WINDOW AS (INTERVAL '30 s')"
     sorted_first = invoke("sql", query)

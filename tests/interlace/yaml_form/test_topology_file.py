@@ -107,7 +107,8 @@ def test_components_arguments_and_streams_are_read(folder: Path) -> None:
         ("others", "rest"): Global,
         ("numbers", "rest"): Custom,
     }
-    assert read_topology("topology.yaml", {}).paths == {"readings": str(folder / "readings.csv")}
+    assert read_topology("topology.yaml", {}).paths == {"readings": "readings.csv"}
+    assert read_topology(str(folder / "topology.yaml"), {}).paths == {"readings": str(folder / "readings.csv")}
 
 
 def test_variables_of_the_environment_are_filled_in(folder: Path) -> None:
@@ -140,7 +141,7 @@ def test_a_join_is_sql(folder: Path) -> None:
     assert found.target.stream_names == ("r", "S")
     assert found.target.event_time == "ts"
     assert list(found.target.resolved.bounds) == ["r"]
-    assert found.paths == {"r": str(folder / "r.csv"), "S": str(folder / "data/s.csv")}
+    assert found.paths == {"r": "r.csv", "S": "data/s.csv"}
 
 
 IN_TWICE = "line 9, bolts.twice"
