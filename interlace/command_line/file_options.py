@@ -25,7 +25,7 @@ _READING = (
     click.option("--columns", "columns", multiple=True, metavar="A,B,..",
                  help="Names for the columns of CSV files without a header.  [also NAME=A,B,..]"),
     click.option("--type", "types", multiple=True, metavar="COLUMN=TYPE",
-                 help="The type of a column in text files: int64, double, string, timestamp[us], ..."),
+                 help="The type of a column: int64, double, string, timestamp[us], ..."),
     click.option("--time-format", metavar="PATTERN", help="How times are written in CSV, such as '%d.%m.%Y %H:%M'."),
     click.option("--delimiter", metavar="CHAR", help="Between the columns of CSV files; by default a comma."),
 )  # fmt: skip

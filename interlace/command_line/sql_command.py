@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from interlace.foreground.notes import Notes
     from operators import StreamJoin
 
+
+_CAST = re.compile(r'cast \S+: table\["([^"]+)"\]\.cast\("([^"]+)"\)')
+"""What a message about types tells programs to do."""
 
 STEP_ROWS = 1 << 12
 """A step's results come out together, so small steps show the first results early."""
@@ -84,6 +88,7 @@ def run_query(
     from interlace.files.query_text import read_query
     from interlace.foreground.notes import Notes
     from operators import QueryError
+    from topology import SchemaError
 
     notes = Notes(quiet=quiet)
     query = read_query(written, bindings(inputs))
@@ -103,7 +108,10 @@ def run_query(
         else:
             click.echo(str(explained))
         return
-    run_join(join, rows, notes, output, format_out, limit, as_json=as_json)
+    try:
+        run_join(join, rows, notes, output, format_out, limit, as_json=as_json)
+    except SchemaError as error:
+        raise SchemaError(_CAST.sub(r"give --type \1=\2", str(error))) from None
 
 
 def run_join(

@@ -102,7 +102,7 @@ class CsvColumns:
         self._give_types()
 
     def _give_types(self) -> None:
-        self.schema = with_types(self._path, self.schema, self._options)
+        self.schema = with_types(self.schema, self._options)
 
 
 def headless(path: str, names: list[str]) -> str:
@@ -114,12 +114,12 @@ def headless(path: str, names: list[str]) -> str:
     )
 
 
-def with_types(path: str, schema: pa.Schema, options: ReadOptions) -> pa.Schema:
-    """The schema with the types that the user gives, and text where nothing but nulls was seen."""
+def with_types(schema: pa.Schema, options: ReadOptions, *, is_text: bool = True) -> pa.Schema:
+    """The schema with the types that the user gives, and in text files strings where nothing but nulls was seen."""
     fields = []
     for field in schema:
         given = options.types.get(field.name)
-        kind = pa.string() if given is None and pa.types.is_null(field.type) else field.type
+        kind = pa.string() if is_text and pa.types.is_null(field.type) else field.type
         fields.append((field.name, kind if given is None else type_called(given)))
     return pa.schema(fields)
 

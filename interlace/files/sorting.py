@@ -31,23 +31,25 @@ MERGED_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Order:
-    """What a look at all times has found: whether they never go backwards, and how many rows there are."""
+    """What a look at all times has found: whether they never go backwards; how many rows there are, and without one."""
 
     in_order: bool
     rows: int
+    untimed: int
 
 
 def order_of(batches: Iterable[pa.RecordBatch], column: str, seen: Callable[[int], None] = lambda rows: None) -> Order:
     """Look at the times of all rows; `seen` is told how many there were so far."""
-    in_order, rows, latest = True, 0, None
+    in_order, rows, untimed, latest = True, 0, 0, None
     for batch in batches:
         rows += batch.num_rows
         seen(rows)
         times = _valid_times(batch.column(column))
+        untimed += batch.num_rows - len(times)
         if in_order and len(times):
             in_order = bool((times[1:] >= times[:-1]).all()) and (latest is None or times[0] >= latest)
             latest = times[-1]
-    return Order(in_order, rows)
+    return Order(in_order, rows, untimed)
 
 
 def in_time_order(

@@ -16,7 +16,7 @@ from interlace.files.csv_columns import CsvColumns, with_types
 from interlace.files.errors import FileError
 from interlace.files.formats import sniff
 from interlace.files.read_options import ReadOptions
-from interlace.files.tables import FileTable, Table, conversion_error
+from interlace.files.tables import FileTable, Table, cast, conversion_error
 
 NAMES = ("-", "/dev/stdin")
 CHUNK_BYTES = 1 << 20
@@ -37,7 +37,7 @@ class StandardInput(Table):
             self.schema, self._batches = _spooled(chunks, options)
         elif kind == "arrow":
             reader = pa.ipc.open_stream(pa.PythonFile(chunks.whole(), mode="r"))
-            self.schema, self._batches = reader.schema, iter(reader)
+            self.schema, self._batches = with_types(reader.schema, options, is_text=False), iter(reader)
         else:
             lines = _lines(chunks)
             first = next(lines, b"")
@@ -55,9 +55,10 @@ class StandardInput(Table):
             self._batches = _parsed(path, first, lines, parse)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([self.schema.field(name) for name in columns])
         for batch in self._batches:
             if batch.num_rows:
-                yield batch.select(list(columns))
+                yield cast(self.path, batch.select(list(columns)), wanted)
 
 
 class _Chunks:
@@ -145,7 +146,7 @@ def _json(path: str, first: bytes, options: ReadOptions) -> tuple[pa.Schema, Cal
         found = pa.json.read_json(BytesIO(first)).schema
     except pa.ArrowInvalid as error:
         raise FileError(f"'{path}' cannot be read as JSON lines: {str(error).splitlines()[0]}") from None
-    schema = with_types(path, found, options)
+    schema = with_types(found, options)
 
     def parse(text: bytes) -> pa.RecordBatch:
         options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")

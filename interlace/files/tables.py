@@ -53,19 +53,29 @@ class FileTable(Table):
             self._dataset = _csv_dataset(files, options, columns)
         else:
             self._dataset = _dataset(path, files, kind)
-            schema = with_types(path, self._dataset.schema, options) if kind == "jsonl" else self._dataset.schema
-            self._dataset = self._dataset.replace_schema(schema.remove_metadata())
-        self.schema = self._dataset.schema
+            if kind == "jsonl":
+                wanted = with_types(self._dataset.schema, options)
+                self._dataset = pa.dataset.dataset(files, schema=wanted, format="json")
+        self.schema = with_types(self._dataset.schema, options, is_text=False)
         self.rows = _row_count(self._dataset, kind, files)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         scanner = self._dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS)
+        wanted = pa.schema([self.schema.field(name) for name in columns])
         try:
             for batch in scanner.to_batches():
                 if batch.num_rows:
-                    yield batch
+                    yield cast(self.path, batch, wanted)
         except pa.ArrowInvalid as error:
             raise conversion_error(self.path, error) from None
+
+
+def cast(path: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with the types of a schema that has the same columns; without the metadata of files."""
+    try:
+        return batch.cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise FileError(f"'{path}': {str(error).strip().splitlines()[0]}") from None
 
 
 def conversion_error(path: str, error: Exception) -> FileError:

@@ -47,6 +47,8 @@ class InputRows:
         if order.in_order:
             return self._cast()
         notes.say(f"'{self.table.path}' is not in the order of {column}: sorting it")
+        if order.untimed:
+            notes.say(f"{order.untimed:,} rows have no event time and take no part in the join")
         return in_time_order(self._cast(), column, directory)
 
     def _cast(self) -> Iterator[pa.RecordBatch]:

@@ -58,7 +58,7 @@ def test_a_look_at_the_times_tells_whether_they_go_backwards(times: list[int | N
     known = [time for time in times if time is not None]
     order = order_of(batches_of(times, rows, pa.int64()), "ts")
     assert order.in_order == (known == sorted(known))
-    assert order.rows == len(times)
+    assert (order.rows, order.untimed) == (len(times), times.count(None))
 
 
 def test_runs_are_written_to_the_directory_that_is_given(tmp_path: Path) -> None:

@@ -126,6 +126,17 @@ def test_the_user_may_name_the_type_of_a_column(tmp_path: Path) -> None:
         rows_of(path, ReadOptions(types={"zip": "text"}))
 
 
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.jsonl"])
+def test_the_type_of_a_column_may_be_named_in_every_format(tmp_path: Path, name: str) -> None:
+    assert rows_of(write(tmp_path / name), ReadOptions(types={"id": "double"}))[0] == {"id": 1.0, "x": 0.5}
+
+
+def test_a_column_that_cannot_have_the_type_is_named(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table({"who": ["ann"]}), tmp_path / "t.parquet")
+    with pytest.raises(FileError, match=r"t\.parquet': Failed to parse string: 'ann'"):
+        rows_of(tmp_path / "t.parquet", ReadOptions(types={"who": "int64"}))
+
+
 def test_line_breaks_in_quotes_and_other_delimiters_are_read(tmp_path: Path) -> None:
     path = tmp_path / "t.tsv"
     path.write_text('a\tb\n"one\ntwo"\t3\n')
