@@ -25,7 +25,7 @@ import pyarrow.ipc
 
 from topology import Times, event_times
 
-RUN_BYTES = 256 << 20
+RUN_BYTES = 128 << 20
 MERGED_ROWS = 1 << 16
 
 
@@ -65,14 +65,13 @@ def in_time_order(
             size += batch.nbytes
             if size >= run_bytes:
                 runs.append(_written(_sorted(gathered, column), os.path.join(directory, f"run-{len(runs)}.arrow")))
-                gathered, size = [], 0
-        last = _sorted(gathered, column)
+                size = 0
         if not runs:
-            yield from last
+            yield from _sorted(gathered, column)
             return
-        del gathered
+        runs.append(_written(_sorted(gathered, column), os.path.join(directory, f"run-{len(runs)}.arrow")))
         readers = [files.enter_context(pa.OSFile(run)) for run in runs]
-        yield from merged([*map(_read, readers), iter(last)], column)
+        yield from merged([_read(reader) for reader in readers], column)
 
 
 def merged(runs: list[Iterator[pa.RecordBatch]], column: str) -> Iterator[pa.RecordBatch]:
@@ -93,9 +92,11 @@ def merged(runs: list[Iterator[pa.RecordBatch]], column: str) -> Iterator[pa.Rec
 
 
 def _sorted(batches: list[pa.RecordBatch], column: str) -> Iterator[pa.RecordBatch]:
+    """The rows of some batches in order; empties the list, so that each row is held once."""
     if not batches:
         return
-    table = pa.Table.from_batches(batches)
+    table = pa.Table.from_batches(batches).combine_chunks()
+    batches.clear()
     valid = _has_time(table[column])
     if not pc.all(valid).as_py():
         table = table.filter(valid)
