@@ -142,7 +142,8 @@ def ray() -> Found:
     except Exception as error:
         remedy = "clusters need it: pip install 'ray>=2.55'"
         return Found("Ray", "missing", f"{type(error).__name__}: {error}", remedy)
-    address = os.environ.get("RAY_ADDRESS") or _cluster_here()
+    named = os.environ.get("RAY_ADDRESS", "")
+    address = _cluster_here() if named in ("", "auto", "local") else named
     if address is None:
         return Found("Ray", "ok", f"{version('ray')}; no cluster runs here ('ray start --head' starts one)")
     host, _, port = address.removeprefix("ray://").rpartition(":")

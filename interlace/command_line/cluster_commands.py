@@ -47,6 +47,9 @@ def deploy(target: str, name: str, replace: bool, placement: str, address: str |
         found = find_target(target)
         if placement not in ("default", "per-task") and not placement.isdecimal():
             raise mistake(f"--placement {placement}: write default, per-task or a number of workers")
+        if found.paths:
+            unread = ", ".join(found.paths.values())
+            click.echo(f"note: a cluster does not read the files of the inputs ({unread}): send their rows", err=True)
         wish: Any = Workers(int(placement)) if placement.isdecimal() else placement
         runtime = RayRuntime(address=address or "auto", placement=wish)
         options: dict[str, Any] = {"name": name, "detached": True, "replace": replace}

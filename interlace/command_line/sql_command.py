@@ -88,7 +88,7 @@ def run_query(
     from interlace.files.query_text import read_query
     from interlace.foreground.notes import Notes
     from operators import QueryError
-    from topology import SchemaError
+    from topology import OutOfOrderError, SchemaError
 
     notes = Notes(quiet=quiet)
     query = read_query(written, bindings(inputs))
@@ -112,6 +112,9 @@ def run_query(
         run_join(join, rows, notes, output, format_out, limit, as_json=as_json)
     except SchemaError as error:
         raise SchemaError(_CAST.sub(r"give --type \1=\2", str(error))) from None
+    except OutOfOrderError as error:
+        problem = str(error).partition(": sort each source")[0]
+        raise OutOfOrderError(f"{problem}: sort it, or give --out-of-order with how far rows may go back") from None
 
 
 def run_join(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from topology import Handle, InterlaceError, StoppedError, event_times
 
-JOIN_SECONDS = 2.0
+JOIN_SECONDS = 0.5
 """How long the end waits for the thread: one that waits for standard input is left behind."""
 
 

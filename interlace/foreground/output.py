@@ -92,7 +92,16 @@ class TerminalOutput(Output):
             count = f"the first {count}"
         hidden = self._view.hidden
         also = f"; {len(hidden)} columns do not fit" if hidden else ""
-        self._console.print(f"{count}{also} ({notes.seconds:.1f} s)", style="dim", highlight=False, soft_wrap=True)
+        self._say(f"{count}{also} ({notes.seconds:.1f} s)")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.rows and error is not None and not isinstance(error, Exception):
+            self._say(f"interrupted after {self.rows:,} rows")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, style="dim", highlight=False, soft_wrap=True)
 
 
 class PipeOutput(Output):

@@ -17,6 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from operators import StreamJoin
 from tests.interlace.command_line.invoking import invoke
 from tests.realdata import FOLDER, realdata
 
@@ -88,6 +89,25 @@ def test_a_join_of_files_is_that_of_duckdb(folder: Path, files: str, condition: 
     assert found.total() > 10
 
 
+LAWFUL = [
+    "SELECT a.id, b.id FROM 'mixed' a, 's' b WHERE a.power < b.power WINDOW AS (ROWS 7)",
+    "SELECT a.id, b.id FROM 's' a, 'mixed' b WHERE a.power < b.power WINDOW AS (SLIDE ROWS 3 ON 9)",
+    "SELECT a.id, b.id FROM 'mixed' a, 'mixed' b WHERE a.who = b.who WINDOW AS (ROWS 2 PER KEY)",
+    "SELECT a.id, b.id FROM 'mixed' a FULL JOIN 's' b ON a.power = b.power WINDOW AS (INTERVAL '20 s')",
+    "SELECT a.id, COUNT(*) AS n FROM 'mixed' a, 's' b WHERE a.cool < b.cool WINDOW AS (TUMBLE INTERVAL '1 min')",
+]
+
+
+@pytest.mark.parametrize("query", LAWFUL)
+def test_rows_and_their_order_are_those_of_a_join_of_sorted_tables(folder: Path, query: str) -> None:
+    tables = {"mixed": readings(3, shuffled=True).sort_by("ts"), "s": readings(2)}
+    join = StreamJoin.from_sql(query.replace("'mixed'", "mixed").replace("'s'", "s"), event_time="ts")
+    expected = join.collect({stream: tables[stream] for stream in join.stream_names})
+    result = invoke("sql", query.replace("'mixed'", "'mixed.csv'").replace("'s'", "'s.csv'"), "-t", "ts", "--json")
+    assert [json.loads(line) for line in result.stdout.splitlines()] == expected.to_pylist()
+    assert expected.num_rows > 20
+
+
 def test_without_a_window_every_pair_is_found(folder: Path) -> None:
     query = "SELECT a.id, b.id, a.power FROM 'r.parquet' a, 's.csv' b WHERE a.power < b.power AND a.cool > b.cool"
     assert joined(query) == by_duckdb(query)
@@ -137,7 +157,8 @@ def test_a_file_that_is_said_to_be_sorted_and_is_not_fails(folder: Path) -> None
     query = "SELECT a.id, b.id FROM 'mixed.csv' a, 's.csv' b WHERE a.power < b.power WINDOW AS (INTERVAL '30 s')"
     failed = invoke("sql", query, "--sorted", "-o", "out.csv")
     assert failed.exit_code == 1
-    assert "goes backwards" in failed.stderr
+    assert "goes backwards at row" in failed.stderr
+    assert failed.stderr.endswith(": sort it, or give --out-of-order with how far rows may go back\n")
     assert "Traceback" not in failed.stderr
     assert not list(folder.glob("*out.csv*"))
 
