@@ -37,8 +37,6 @@ def main() -> None:
         code = _run()
     except _Ended as ended:
         _leave(SIGNALLED + ended.number)
-    except BrokenPipeError:  # whoever read the results has had enough
-        _leave(0)
     if any(thread.name == "feeding" for thread in threading.enumerate()):
         _leave(code)  # it waits for standard input
     sys.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,11 +42,14 @@ def mistake(message: str) -> Failure:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Turn the errors of the project, of files and of Arrow into failures."""
+    """Turn the errors of the project, of files and of Arrow into failures; a reader who has had enough is none."""
     try:
         yield
-    except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is not written yet goes nowhere
+        raise click.exceptions.Exit(Exit.OK) from None
     except Exception as error:
         code = _code(error)
         if code is None:

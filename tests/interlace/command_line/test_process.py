@@ -49,14 +49,15 @@ def test_a_terminal_shows_a_table_of_the_first_rows_and_the_number_of_all(folder
 
 
 def test_a_pipe_gets_lines_without_colours_and_may_be_closed(folder: Path) -> None:
-    process = start("sql", QUERY.format("r.csv"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    query = QUERY.format("r.csv").partition("WINDOW")[0]  # more results than fit into a pipe
+    process = start("sql", query, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline() == b'"a.id","other"\n'
     assert process.stdout.readline() == b"0,1\n"
     process.stdout.close()
     assert process.wait(30) == 0
-    assert b"\x1b" not in process.stderr.read()
+    assert process.stderr.read() == b""
     process.stderr.close()
     assert leftovers(folder) == []
 
