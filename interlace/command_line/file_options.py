@@ -92,6 +92,7 @@ def read_options(
 
 def open_tables(paths: Mapping[str, str], options: Mapping[str, ReadOptions]) -> dict[str, Table]:
     """The table of each stream."""
+    from interlace.files.errors import MissingFileError
     from interlace.files.standard_input import NAMES, StandardInput
     from interlace.files.tables import FileTable
 
@@ -100,9 +101,15 @@ def open_tables(paths: Mapping[str, str], options: Mapping[str, ReadOptions]) ->
         raise mistake(f"standard input can feed one stream only, not {' and '.join(piped)}")
     if piped and sys.stdin.buffer.isatty():
         raise mistake(f"'{paths[piped[0]]}' is standard input, and nothing is piped into it")
-    return {
-        stream: StandardInput(path, sys.stdin.buffer, options[stream])
-        if path in NAMES
-        else FileTable(path, options[stream])
-        for stream, path in paths.items()
-    }
+    tables: dict[str, Table] = {}
+    for stream, path in paths.items():
+        try:
+            is_piped = path in NAMES
+            tables[stream] = (
+                StandardInput(path, sys.stdin.buffer, options[stream]) if is_piped else FileTable(path, options[stream])
+            )
+        except MissingFileError as error:
+            if not path.isidentifier():
+                raise
+            raise MissingFileError(f"{error}\nif it is a name for another file, give --input {path}=FILE") from None
+    return tables

@@ -88,6 +88,8 @@ def conversion_error(path: str, error: Exception) -> FileError:
 def matching_files(path: str, given: Format | None) -> list[str]:
     """The files that a path, a directory or a glob names, in order; raises MissingFileError if there are none."""
     expanded = os.path.expanduser(path.removeprefix("file://"))
+    if "://" in expanded:
+        raise FileError(f"'{path}' is not on this machine: copy it here, or pipe it in, with '-' in its place")
     if os.path.isdir(expanded):
         found = sorted(_files_below(expanded))
         kept = [file for file in found if given is not None or format_of(file) is not None]

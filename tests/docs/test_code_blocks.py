@@ -67,6 +67,7 @@ def test_a_block_with_a_cluster_runs_alone_and_prints_what_is_shown(
     assert finished.stdout == block.shown
 
 
+@pytest.mark.thorough  # starts processes
 @pytest.mark.parametrize("block", PRINTING, ids=lambda block: block.name)
 def test_a_shell_block_shows_on_a_terminal_what_is_shown(block: CodeBlock, tmp_path: Path) -> None:
     """It runs after the first block of its page that shows something, which makes the files of the examples."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import importlib
 import json
 import subprocess
 import sys
@@ -27,6 +29,14 @@ def test_version_and_help_load_nothing_heavy(arguments: list[str]) -> None:
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
     assert finished.stdout.splitlines()[-1] == "[]", finished.stderr
+
+
+def test_the_installed_program_is_this_one() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    scripts = settings["options.entry_points"]["console_scripts"].strip().splitlines()
+    assert scripts == ["interlace = interlace.__main__:main"]
+    assert callable(importlib.import_module("interlace.__main__").main)
 
 
 def test_the_version_is_that_of_the_package() -> None:

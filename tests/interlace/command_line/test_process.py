@@ -13,6 +13,7 @@ import pytest
 
 from tests.interlace.command_line.invoking import start
 
+pytestmark = pytest.mark.thorough  # starts processes
 LINES = [f"{n},{n % 7},2024-01-01 00:{n // 60:02d}:{n % 60:02d}" for n in range(600)]
 QUERY = "SELECT a.id, b.id AS other FROM '{}' a, 'r.csv' b WHERE a.x < b.x WINDOW AS (INTERVAL '5 s')"
 

@@ -123,6 +123,7 @@ def test_a_mistake_gets_a_message_and_a_code(folder: Path, arguments: list[str],
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.thorough  # starts a process
 def test_ctrl_c_ends_a_run_without_a_trace(folder: Path) -> None:
     process = start(
         "run", "racks_code.py:racks", "-i", "readings=-",

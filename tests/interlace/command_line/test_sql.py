@@ -225,6 +225,8 @@ MISTAKES = [
     (WHERE + "a.id << b.id", [], 2, "  SELECT a.id FROM 'r.parquet' a, 's.csv'"),
     (WHERE + "a.who < b.id", [], 2, "(a.who is string, b.id is int64); give --type who=int64"),
     (QUERY.replace("r.p", "q.p"), [], 3, "no file 'q.parquet'; did you mean r.parquet?"),
+    (QUERY.replace("'r.parquet'", "readings"), [], 3, "another file, give --input readings=FILE"),
+    (QUERY.replace("r.parquet", "s3://r.parquet"), [], 2, "'s3://r.parquet' is not on this machine"),
     (QUERY, ["-t", "c=ts"], 2, "no input 'c'"),
     (QUERY, ["-t", "time"], 2, "no column 'time'"),
     (QUERY, ["-i", "x"], 2, "write NAME=FILE"),
