@@ -91,7 +91,7 @@ class TerminalOutput(Output):
         elif not complete:
             count = f"the first {count}"
         hidden = self._view.hidden
-        also = f"; {len(hidden)} columns do not fit" if hidden else ""
+        also = f"; {len(hidden)} column{'s do' if len(hidden) > 1 else ' does'} not fit" if hidden else ""
         self._say(f"{count}{also} ({notes.seconds:.1f} s)")
 
     def __exit__(

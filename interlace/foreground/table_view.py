@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_duration)
-LONGEST_CELL = 40
+CELLS = (40, 28, 20)
+"""The longest text of a cell: the first of these with which all columns fit, or the last."""
 GAP = 2
 
 
@@ -23,6 +24,7 @@ class TableView:
         self._console = console
         self._schema = schema
         self._widths: list[int] = []
+        self._most = CELLS[0]
         self.hidden: list[str] = []
         self._shown: list[int] = []
 
@@ -31,19 +33,23 @@ class TableView:
         cells = [[shown(value) for value in column.to_pylist()] for column in batch.columns]
         if not self._shown:
             self._measure(cells)
-            self._print_line(self._schema.names, "bold")
+            self._print_line([_cut(name, CELLS[0]) for name in self._schema.names], "bold")
             self._console.print("  ".join("─" * width for width in self._widths), style="dim", highlight=False)
         for row in range(batch.num_rows):
-            self._print_line([column[row] for column in cells], None)
+            self._print_line([_cut(column[row], self._most) for column in cells], None)
 
     def _measure(self, cells: Sequence[Sequence[str]]) -> None:
         names = self._schema.names
-        longest = [
-            min(LONGEST_CELL, max(len(text) for text in (name, "null", *column)))
-            for name, column in zip(names, cells, strict=True)
-        ]
-        self._shown = _fitting(longest, self._console.width)
-        self._widths = [1 if number < 0 else longest[number] for number in self._shown]
+        for most in CELLS:
+            self._most = most
+            widths = [
+                max(len(_cut(name, CELLS[0])), min(most, max(len(text) for text in ("null", *column))))
+                for name, column in zip(names, cells, strict=True)
+            ]
+            self._shown = _fitting(widths, self._console.width)
+            if -1 not in self._shown:
+                break
+        self._widths = [1 if number < 0 else widths[number] for number in self._shown]
         self.hidden = [name for number, name in enumerate(names) if number not in self._shown]
 
     def _print_line(self, cells: Sequence[str], style: str | None) -> None:
@@ -51,7 +57,7 @@ class TableView:
 
         line = Text(style=style or "", no_wrap=True)
         for place, (number, width) in enumerate(zip(self._shown, self._widths, strict=True)):
-            text = "…" if number < 0 else _cut(cells[number])
+            text = "…" if number < 0 else cells[number]
             right = number >= 0 and any(test(self._schema.types[number]) for test in NUMERIC)
             gap = " " * GAP if place else ""
             line.append(gap + (text.rjust(width) if right else text.ljust(width)), "dim" if text == "null" else "")
@@ -91,5 +97,5 @@ def _fitting(widths: Sequence[int], room: int) -> list[int]:
     return [*left, -1, *reversed(right)]
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

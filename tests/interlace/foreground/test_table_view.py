@@ -42,9 +42,12 @@ def test_columns_that_do_not_fit_are_left_out_of_the_middle() -> None:
     assert hidden == [f"column{number}" for number in range(2, 8)]
 
 
-def test_long_text_is_cut() -> None:
+def test_long_text_is_cut_as_far_as_columns_need_it() -> None:
     lines, _ = printed(pa.table({"text": ["x" * 100]}), 80)
     assert lines[2] == "x" * 39 + "…"
+    lines, hidden = printed(pa.table({"one": ["x" * 32], "n": [1234567], "other": ["y" * 32]}), 70)
+    assert lines[2] == f"{'x' * 27}…  1234567  {'y' * 27}…"
+    assert hidden == []
 
 
 @pytest.mark.parametrize(
