@@ -18,7 +18,7 @@ from operators.join_arguments import check_event_time, check_roles, check_window
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.condition import Condition, by_side, columns_in, normalise
 from operators.query.durations import Duration
-from operators.query.errors import JoinError, PredicateError
+from operators.query.errors import JoinError, NoWindowError, PredicateError
 from operators.query.expressions import And, Expression
 from operators.query.interval_join import interval_windows
 from operators.query.kinds import Kind, kind_of
@@ -164,7 +164,7 @@ def _windows(
     if left is not None and right is not None:
         windows = interval_windows(on, (roles[LEFT], left), (roles[RIGHT], right))
     if windows is None:
-        raise JoinError(
+        raise NoWindowError(
             "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds "
             f"the difference of the event times, such as {roles[LEFT]}.ts BETWEEN {roles[RIGHT]}.ts - INTERVAL '5' "
             f"MINUTE AND {roles[RIGHT]}.ts"

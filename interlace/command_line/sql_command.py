@@ -104,7 +104,8 @@ def run_query(
     if explain:
         explained = join.explain({each.stream: each.columns for each in rows})
         if as_json:
-            say_json({"title": explained.title, **{name or "also": list(lines) for name, lines in explained.sections}})
+            sections = [{"name": name, "lines": list(lines)} for name, lines in explained.sections]
+            say_json({"title": explained.title, "sections": sections})
         else:
             click.echo(str(explained))
         return
@@ -169,7 +170,7 @@ def input_rows(
 
 
 def _join(query: QueryText, times: Mapping[str, str], bounds: Mapping[str, Any]) -> StreamJoin:
-    from operators import JoinError, StreamJoin, UnboundedWindow
+    from operators import NoWindowError, StreamJoin, UnboundedWindow
 
     settings: dict[str, Any] = {
         "event_time": dict(times) or None,
@@ -178,9 +179,7 @@ def _join(query: QueryText, times: Mapping[str, str], bounds: Mapping[str, Any])
     }
     try:
         return StreamJoin.from_sql(query.text, **settings)
-    except JoinError as error:
-        if "has no window" not in str(error):
-            raise
+    except NoWindowError:
         # Rows that wait for ever are no harm where the input ends.
         return StreamJoin.from_sql(query.text, window=UnboundedWindow(), **settings)
 
