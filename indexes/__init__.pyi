@@ -7,6 +7,7 @@ from .choice import choose as choose
 from .grids.grid_index import GridIndex as GridIndex
 from .kernels.byte_words import leading_words as leading_words
 from .kernels.byte_words import order_of_bytes as order_of_bytes
+from .kernels.cache_directory import cache_directory as cache_directory
 from .kernels.columns import EVERYWHERE as EVERYWHERE
 from .kernels.columns import Interval as Interval
 from .kernels.columns import Keys as Keys

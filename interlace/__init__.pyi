@@ -12,6 +12,7 @@ from operators import HandshakeJoin as HandshakeJoin
 from operators import IndexJoin as IndexJoin
 from operators import JoinError as JoinError
 from operators import JoinRun as JoinRun
+from operators import NoWindowError as NoWindowError
 from operators import Ordering as Ordering
 from operators import PanJoin as PanJoin
 from operators import PredicateError as PredicateError

@@ -24,6 +24,7 @@ from .protocol.limits import Limits as Limits
 from .protocol.sides import SIDES as SIDES
 from .query.errors import DurationError as DurationError
 from .query.errors import JoinError as JoinError
+from .query.errors import NoWindowError as NoWindowError
 from .query.errors import PredicateError as PredicateError
 from .query.errors import QueryError as QueryError
 from .query.errors import UnboundedStateWarning as UnboundedStateWarning

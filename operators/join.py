@@ -159,6 +159,19 @@ class StreamJoin:
         """The engine that runs the join, or its first alternative."""
         return self.resolved.engines[0].engine
 
+    def needed_columns(self, stream: str, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the columns of a stream that the join reads, each once, also those that the schema lacks.
+
+        A program that reads a large file need not read, and send, the others.
+        """
+        resolved = self.resolved
+        time = resolved.event_times[stream]
+        needed = [] if time is None else [time]
+        for side, name in enumerate(resolved.streams):
+            if name == stream:
+                needed += [*resolved.tested_columns(side), *resolved.selection.needed_columns(side, schema)]
+        return tuple(dict.fromkeys(needed))
+
     def topology(self) -> Topology:
         """Build the graph of processing elements."""
         return join_topology(self.resolved)

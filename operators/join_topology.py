@@ -14,7 +14,6 @@ from operators.intake.late_rows import LATE, LATE_STREAM
 from operators.intake.retention import Retention
 from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.streams import EXPIRED, LIMITS, PAYLOAD, answer_streams
-from operators.query.condition import columns_in
 from operators.query.kinds import Kind
 from operators.resolved_join import ResolvedJoin
 from operators.results.collector import Collector
@@ -72,14 +71,10 @@ def _identity(join: ResolvedJoin) -> str:
 
 
 def _add_inputs(builder: TopologyBuilder, join: ResolvedJoin) -> None:
-    columns = []
-    for side in (LEFT, RIGHT):
-        where = join.wheres[side]
-        named = [] if where is None else [column.name for column in columns_in(where)]
-        columns.append(tuple(dict.fromkeys([*join.condition.columns(side), *named])))
+    tested = (join.tested_columns(LEFT), join.tested_columns(RIGHT))
     for stream in join.stream_names:
         check: Callable[[pa.Schema], None]
-        check = StreamCheck(stream, join.condition, join.selection, join.streams, (columns[LEFT], columns[RIGHT]))
+        check = StreamCheck(stream, join.condition, join.selection, join.streams, tested)
         column, bound = join.event_times[stream], join.bounds.get(stream)
         if column is not None and bound is not None:
             check = BoundCheck(stream, column, bound, check)

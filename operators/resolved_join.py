@@ -16,9 +16,9 @@ from operators.engines.shared.engine import Engine
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
 from operators.join_arguments import check_event_time, check_roles, check_windows
 from operators.protocol.sides import LEFT, RIGHT
-from operators.query.condition import Condition, by_side, normalise
+from operators.query.condition import Condition, by_side, columns_in, normalise
 from operators.query.durations import Duration
-from operators.query.errors import JoinError, PredicateError
+from operators.query.errors import JoinError, NoWindowError, PredicateError
 from operators.query.expressions import And, Expression
 from operators.query.interval_join import interval_windows
 from operators.query.kinds import Kind, kind_of
@@ -69,6 +69,12 @@ class ResolvedJoin:
     def stream_names(self) -> tuple[str, ...]:
         """The distinct streams: two, or one in a self-join."""
         return tuple(dict.fromkeys(self.streams))
+
+    def tested_columns(self, side: int) -> tuple[str, ...]:
+        """The columns of a side that the condition and `where` mention."""
+        where = self.wheres[side]
+        named = [] if where is None else [column.name for column in columns_in(where)]
+        return tuple(dict.fromkeys([*self.condition.columns(side), *named]))
 
     @property
     def comparisons(self) -> int:
@@ -165,7 +171,7 @@ def _windows(
     if left is not None and right is not None:
         windows = interval_windows(on, (roles[LEFT], left), (roles[RIGHT], right))
     if windows is None:
-        raise JoinError(
+        raise NoWindowError(
             "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds "
             f"the difference of the event times, such as {roles[LEFT]}.ts BETWEEN {roles[RIGHT]}.ts - INTERVAL '5' "
             f"MINUTE AND {roles[RIGHT]}.ts"

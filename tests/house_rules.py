@@ -34,6 +34,7 @@ ROOMS = {
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),
     "operators": ("protocol", "query", "sql", "values", "bounds", "intake", "routing", "results", "engines"),
     "operators/engines": ("shared", *ENGINES),
+    "interlace": ("files", "yaml_form", "foreground", "command_line"),
 }
 """The rooms of each package. A room imports only earlier ones; files beside the rooms may import all of them."""
 

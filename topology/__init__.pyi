@@ -115,6 +115,9 @@ from .handle.status import Status as Status
 from .handle.status import WorkerStatus as WorkerStatus
 from .local.runtime import LocalRuntime as LocalRuntime
 from .on_ray.attaching import attach as attach
+from .on_ray.attaching import stop_topology as stop_topology
+from .on_ray.attaching import topologies as topologies
+from .on_ray.attaching import topology_status as topology_status
 from .on_ray.runtime import RayRuntime as RayRuntime
 from .placement.cluster_node import ClusterNode as ClusterNode
 from .placement.fit import missing as missing

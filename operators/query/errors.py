@@ -23,6 +23,10 @@ class JoinError(ValueError):
     """An error in the description of a join: its streams, columns or settings."""
 
 
+class NoWindowError(JoinError):
+    """A join that has no window, and no condition that implies one."""
+
+
 class QueryError(PredicateError):
     """SQL text that cannot be parsed; ``line`` and ``column`` (from 1) give the place, if known.
 

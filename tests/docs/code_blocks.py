@@ -15,7 +15,7 @@ FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """One fenced block; `shown` is the `text` block that follows a `python` block at once, "" without one."""
+    """One fenced block; `shown` is the `text` block that follows it at once, "" without one."""
 
     page: str
     line: int

@@ -16,6 +16,7 @@ from benchmarks.__main__ import BENCHMARKS
 from spark_bridge import SparkUnavailableError, require_java
 from tests.docs.code_blocks import BLOCKS, PAGES, ROOT, CodeBlock
 from tests.docs.fresh_process import FreshProcesses
+from tests.docs.terminal import Terminal
 
 PYTHON = [block for block in BLOCKS if block.language == "python"]
 CLUSTERS = ("spark", "Ray")
@@ -24,6 +25,7 @@ CLUSTERS = ("spark", "Ray")
 EMBEDDED = [block for block in PYTHON if not any(word in block.code for word in CLUSTERS)]
 CLUSTERED = [block for block in PYTHON if block not in EMBEDDED]
 SHELL = [block for block in BLOCKS if block.language == "sh"]
+PRINTING = [block for block in SHELL if block.shown]
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,17 @@ def test_a_block_with_a_cluster_runs_alone_and_prints_what_is_shown(
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout == block.shown
+
+
+@pytest.mark.thorough  # starts processes
+@pytest.mark.parametrize("block", PRINTING, ids=lambda block: block.name)
+def test_a_shell_block_shows_on_a_terminal_what_is_shown(block: CodeBlock, tmp_path: Path) -> None:
+    """It runs after the first block of its page that shows something, which makes the files of the examples."""
+    first = next(each for each in PRINTING if each.page == block.page)
+    terminal = Terminal(tmp_path)
+    if first is not block:
+        terminal.run(first.code)
+    assert terminal.run(block.code) == block.shown
 
 
 def test_every_block_says_what_it_is() -> None:

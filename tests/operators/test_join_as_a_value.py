@@ -172,3 +172,16 @@ def test_a_run_brings_everything_that_was_observed() -> None:
     assert run.schemas == {"R": late.schema, "S": ROWS.schema}
     assert run.metrics.total("results") == run.result.num_rows
     assert "1 rows late" in str(run.explain())
+
+
+def test_a_join_says_which_columns_of_a_stream_it_reads() -> None:
+    schema = pa.schema([(name, pa.int64()) for name in ("ts", "a", "b", "c", "d", "unused")])
+    join = StreamJoin(
+        "R", "S", "R.a < S.b", CountWindow(5), kind="left", where="R.c > 3", select=["R.d"], event_time="ts"
+    )
+    assert set(join.needed_columns("R", schema)) == {"ts", "a", "c", "d"}
+    assert set(join.needed_columns("S", schema)) == {"ts", "b"}
+    itself = StreamJoin("R", "R", "R1.a < R2.b", CountWindow(5), select=[stream("R1").c + stream("R2").d])
+    assert set(itself.needed_columns("R", schema)) == {"a", "b", "c", "d"}
+    everything = StreamJoin("R", "S", "R.a < S.missing", CountWindow(5))
+    assert everything.needed_columns("S", schema) == ("missing", *schema.names)

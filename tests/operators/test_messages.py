@@ -165,7 +165,7 @@ TYPES = [
 WINDOWS = [
     ("join(window=10)", "JoinError", "window must be a CountWindow, a TimeWindow or an UnboundedWindow, or a pair of them for left and right, not 10"),
     ("join(window=(CountWindow(1),))", "JoinError", "or a pair of them for left and right, not (CountWindow(1),)"),
-    ("join(window=None)", "JoinError", "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds the difference of the event times, such as R.ts BETWEEN S.ts - INTERVAL '5' MINUTE AND S.ts"),
+    ("join(window=None)", "NoWindowError", "the join has no window: give window=, a WINDOW clause, or, with event_time=, a condition that bounds the difference of the event times, such as R.ts BETWEEN S.ts - INTERVAL '5' MINUTE AND S.ts"),
     ("join(window=CountWindow(9, per_key=True))", "JoinError", "a window per key needs an equality that defines the key: add one to the condition, such as R.key = S.key"),
     ("CountWindow(0)", "WindowError", "CountWindow: size must be a whole number of 1 or more, not 0"),
     ("CountWindow(9, slide=1.5)", "WindowError", "CountWindow: slide must be a whole number of 1 or more, not 1.5"),
@@ -217,7 +217,7 @@ SETTINGS = [
 
 QUERIES = [
     ("sql(5)", "QueryError", "a query is SQL text, not 5"),
-    ("sql('SELECT * FROM R, S WHERE R.x < S.x')", "JoinError", "the join has no window: give window=, a WINDOW clause"),
+    ("sql('SELECT * FROM R, S WHERE R.x < S.x')", "NoWindowError", "the join has no window: give window=, a WINDOW clause"),
     ("sql('SELECT * FROM R, S WINDOW AS (ROWS 5)')", "QueryError", "the query has no condition: write WHERE R.a < S.b, or FROM R CROSS JOIN S for all pairs"),
     ("sql('SELECT * FROM R, S, T WHERE R.x < S.x WINDOW AS (ROWS 5)')", "QueryError", "a join takes two streams, not 3"),
     ("sql('SELECT * FROM R, R WHERE R.x < R.y WINDOW AS (ROWS 5)')", "QueryError", "both streams are called R: give them roles, as in FROM R AS a, R AS b"),

@@ -1,16 +1,20 @@
-"""Finds a topology that another program has launched."""
+"""Finds topologies that other programs have launched."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import ray
 
 from topology.graph.errors import ConnectionLostError, UnknownTopologyError
 from topology.handle.handle import Handle
-from topology.handle.status import State
+from topology.handle.status import State, Status
 from topology.on_ray.by_value import loads
 from topology.on_ray.charter import Description
 from topology.on_ray.cluster import membership
-from topology.on_ray.launching import ANSWER_SECONDS, find_controller, launch_error, running_names
+from topology.on_ray.launching import ANSWER_SECONDS, end_controller, find_controller, launch_error, running_names
 from topology.on_ray.running import RayTopology
 
 
@@ -24,10 +28,7 @@ def attach(name: str, *, address: str | None = None) -> Handle:
     """
     membership.join(address or "auto")
     try:
-        controller = find_controller(name)
-        if controller is None:
-            known = ", ".join(f"'{each}'" for each in running_names()) or "none"
-            raise UnknownTopologyError(f"no topology called '{name}' is running on this cluster; running: {known}")
+        controller = _require_controller(name)
         try:
             report = ray.get(controller.follow.remote(None, -1, 0.0), timeout=ANSWER_SECONDS)
             described: Description = ray.get(controller.describe.remote(), timeout=ANSWER_SECONDS)
@@ -41,3 +42,60 @@ def attach(name: str, *, address: str | None = None) -> Handle:
         raise
     make_handle = loads(described.make_handle)
     return running if make_handle is None else make_handle(running)
+
+
+def topologies(*, address: str | None = None) -> tuple[Status, ...]:
+    """Return the status of every topology on a cluster, by name; one that has failed is there until it is stopped.
+
+    address: as in `attach`.
+    """
+    with _joined(address):
+        asked = {}
+        for name in running_names():
+            controller = find_controller(name)
+            if controller is not None:  # it may have ended meanwhile
+                asked[name] = controller.status.remote()
+        return tuple(status for name, answer in asked.items() if (status := _status(name, answer)) is not None)
+
+
+def topology_status(name: str, *, address: str | None = None) -> Status:
+    """Return the status of one topology, also of one that has failed; raises an `UnknownTopologyError` without it."""
+    with _joined(address):
+        found = _status(name, _require_controller(name).status.remote())
+        if found is None:
+            raise UnknownTopologyError(f"the topology '{name}' has just ended")
+        return found
+
+
+def stop_topology(name: str, *, address: str | None = None) -> None:
+    """Stop a topology, also one that has failed or does not answer; raises an `UnknownTopologyError` without it."""
+    with _joined(address):
+        end_controller(_require_controller(name))
+
+
+@contextmanager
+def _joined(address: str | None) -> Iterator[None]:
+    membership.join(address or "auto")
+    try:
+        yield
+    finally:
+        membership.leave()
+
+
+def _require_controller(name: str) -> Any:
+    controller = find_controller(name)
+    if controller is None:
+        known = ", ".join(f"'{each}'" for each in running_names()) or "none"
+        raise UnknownTopologyError(f"no topology called '{name}' is running on this cluster; running: {known}")
+    return controller
+
+
+def _status(name: str, answer: Any) -> Status | None:
+    """The answer of a controller; None if it has ended."""
+    try:
+        status: Status = ray.get(answer, timeout=ANSWER_SECONDS)
+        return status
+    except ray.exceptions.GetTimeoutError:
+        return Status(name, State.FAILED, (), f"its controller has not answered for {ANSWER_SECONDS:.0f} seconds")
+    except ray.exceptions.RayError:
+        return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace as changed
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, TextIO
 
 import grpc
@@ -217,5 +218,6 @@ class LaunchProgress:
             self._last = note
             log.info("%s", note)
             if self._live:
-                self._out.write(f"\r\x1b[K{note}...")
+                fits = get_terminal_size().columns - len("...")  # a line that is wrapped could not be taken back
+                self._out.write(f"\r\x1b[K{note[:fits]}...")
                 self._out.flush()
