@@ -32,7 +32,10 @@ ROOMS = {
         *("edges", "flight", "process", "local", "on_ray", "simulated"),
     ),
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),
-    "operators": ("protocol", "query", "sql", "values", "bounds", "intake", "routing", "results", "engines"),
+    "operators": (
+        *("protocol", "functions", "query", "sql", "values"),
+        *("bounds", "intake", "routing", "results", "engines"),
+    ),
     "operators/engines": ("shared", *ENGINES),
 }
 """The rooms of each package. A room imports only earlier ones; files beside the rooms may import all of them."""

@@ -254,7 +254,7 @@ class _PaperDialect:
         self.roles = roles
         self.stream = stream
 
-    def column(self, node: exp.Column) -> Column:
+    def column(self, node: exp.Column) -> Expression:
         """A column of WHERE, or of a computed item."""
         qualifier = qualifier_of(node)
         if qualifier is not None:

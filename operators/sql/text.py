@@ -20,6 +20,7 @@ _HINTS = {
     ",": "conditions are joined with AND",
     "&&": "write AND",
     "=>": "write >=",
+    "XOR": "write (one) != (other) for two conditions, xor(one, other) for the bits of integers",
     "WHERE": "a condition is written without WHERE",
     "ON": "a condition is written without ON",
 }
@@ -33,12 +34,25 @@ class InterlaceDialect(Dialect):
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+        KEYWORDS: ClassVar = {
+            **tokens.Tokenizer.KEYWORDS,
+            "**": tokens.TokenType.DSTAR,
+            "//": tokens.TokenType.DIV,
+        }
 
     class Parser(parser.Parser):
         """Knows few functions, so that users can give theirs any name."""
 
         FUNCTIONS: ClassVar = {name: parser.Parser.FUNCTIONS[name] for name in ("ABS", "COUNT")}
-        FUNCTION_PARSERS: ClassVar = {name: parser.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+        FUNCTION_PARSERS: ClassVar = {
+            name: parser.Parser.FUNCTION_PARSERS[name]
+            for name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
+        }
+        EXPONENT: ClassVar = {tokens.TokenType.CARET: exp.Pow, tokens.TokenType.DSTAR: exp.Pow}
+        BITWISE: ClassVar = {
+            token: node for token, node in parser.Parser.BITWISE.items() if token != tokens.TokenType.CARET
+        }
+        FACTOR: ClassVar = {**parser.Parser.FACTOR, tokens.TokenType.DIV: exp.IntDiv}
         NO_PAREN_FUNCTIONS: ClassVar[dict[tokens.TokenType, type[exp.Expression]]] = {}
 
 

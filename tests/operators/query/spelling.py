@@ -9,6 +9,7 @@ from typing import Any, Literal
 from operators import CountWindow, Engine, StreamJoin, TimeWindow, UnboundedWindow
 from operators.query import expressions as spelt
 from operators.query.functions import function
+from operators.query.streams import stream
 from tests import oracle_terms as term
 from tests.oracle import Condition, Count, Unbounded, Window
 from tests.random_conditions import VECTORISED
@@ -64,7 +65,7 @@ def as_expression(node: term.Condition | term.Value, roles: Roles) -> spelt.Expr
 
     match node:
         case term.Column(side, name):
-            return spelt.stream(roles[side])[name]
+            return stream(roles[side])[name]
         case term.Constant(written):
             return spelt.as_expression(written)
         case term.Arithmetic(sign, one, other):
