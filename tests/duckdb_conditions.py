@@ -54,6 +54,8 @@ def sort_of(node: term.Value, sorts: Sorts) -> Sort:
             return "integer" if isinstance(value, int) else "float" if isinstance(value, float) else "other"
         case term.Negative(operand) | term.Absolute(operand):
             return sort_of(operand, sorts)
+        case term.Apply(_, arguments):
+            return sort_of(arguments[0], sorts)
     found = {sort_of(node.one, sorts), sort_of(node.other, sorts)}
     return "decimal" if "decimal" in found else "float" if "float" in found else "integer"
 
@@ -74,6 +76,8 @@ def value_sql(node: term.Value, sorts: Sorts, wanted: Sort) -> str:
             sql = f"({product} // 1000000)"
         case term.Arithmetic(sign, one, other):
             sql = f"({value_sql(one, sorts, own)} {sign} {value_sql(other, sorts, own)})"
+        case term.Apply(name, arguments):
+            sql = f"{name}({', '.join(value_sql(each, sorts, own) for each in arguments)})"
         case term.Negative(operand):
             return f"(-{value_sql(operand, sorts, wanted)})"
         case term.Absolute(operand):
@@ -113,6 +117,12 @@ def condition_sql(node: term.Condition, sorts: Sorts) -> str:
             return f"({' OR '.join(compared('=', operand, choice) for choice in choices)})"
         case term.IsNull(operand):
             return f"({_known(operand, sorts, sort_of(operand, sorts))} IS NULL)"
+        case term.Distinct(one, other):
+            same = compared("=", one, other)
+            both = f"({condition_sql(term.IsNull(one), sorts)} AND {condition_sql(term.IsNull(other), sorts)})"
+            return f"(NOT (coalesce({same}, FALSE) OR {both}))"
+        case term.IsTruth(part, value):
+            return f"({condition_sql(part, sorts)} IS {str(value).upper()})"
         case term.And(parts):
             return f"({' AND '.join(condition_sql(part, sorts) for part in parts)})"
         case term.Or(parts):

@@ -20,6 +20,8 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
+from tests.oracle_functions import FUNCTIONS
+
 Number = int | float
 Op = Literal["<", "<=", ">", ">=", "=", "!="]
 Row = Mapping[str, Any]
@@ -223,7 +225,23 @@ class Absolute:
         return abs(self.operand.value(left, right, number))
 
 
-Value = Column | Constant | Arithmetic | Negative | Absolute
+@dataclass(frozen=True)
+class Apply:
+    """A built-in function; to the operand around it, it is a value like a column's. NaN is null to it."""
+
+    name: str
+    arguments: tuple[Value, ...]
+    divides: ClassVar[bool] = False
+
+    def leaves(self, left: Row, right: Row) -> list[Any]:
+        given = [evaluate(each, left, right, has_decimals(left, right, each)) for each in self.arguments]
+        return [FUNCTIONS[self.name](*[None if is_absent(value) else value for value in given])]
+
+    def value(self, left: Row, right: Row, number: Callable[[Any], Any]) -> Any:
+        return number(self.leaves(left, right)[0])
+
+
+Value = Column | Constant | Arithmetic | Negative | Absolute | Apply
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -273,6 +291,32 @@ class IsNull:
 
     def truth(self, left: Row, right: Row) -> Truth:
         return is_absent(evaluate(self.operand, left, right, has_decimals(left, right, self.operand)))
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """`one IS DISTINCT FROM other`: null and NaN are equal to each other and to nothing else."""
+
+    one: Value
+    other: Value
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        decimals = has_decimals(left, right, self.one, self.other)
+        x, y = evaluate(self.one, left, right, decimals), evaluate(self.other, left, right, decimals)
+        if is_absent(x) or is_absent(y):
+            return not (is_absent(x) and is_absent(y))
+        return bool(x != y)
+
+
+@dataclass(frozen=True)
+class IsTruth:
+    """`part IS TRUE` or `part IS FALSE`: never unknown."""
+
+    part: Condition
+    value: bool
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return self.part.truth(left, right) is self.value
 
 
 @dataclass(frozen=True)
@@ -363,7 +407,7 @@ class Band:
 
 
 Term = Comparison | Band
-Condition = Compare | Between | In | IsNull | Function | And | Or | Not | Comparison | Band
+Condition = Compare | Between | In | IsNull | Distinct | IsTruth | Function | And | Or | Not | Comparison | Band
 
 
 def key_columns(condition: Condition) -> tuple[list[str], list[str]]:

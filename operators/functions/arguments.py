@@ -148,7 +148,8 @@ def _common_number(given: Sequence[Argument]) -> pa.DataType:
         if exact:
             raise ArgumentError("decimals and a column of floats do not mix: CAST one of them")
         return pa.float64()
-    if not exact and all(pa.types.is_uint64(each.kind) for each in given):
+    unsigned = [pa.types.is_uint64(each.kind) or (each.is_constant and each.value >= 0) for each in given]
+    if not exact and all(unsigned) and any(pa.types.is_uint64(each.kind) for each in given):
         return pa.uint64()
     if not exact and not any(pa.types.is_uint64(each.kind) for each in given):
         return pa.int64()

@@ -1,0 +1,327 @@
+"""Join queries as the suites of SQL engines ask them, written for this project: atoms, combined by a seed.
+
+An atom is a condition between R and S, or on one of them. A query joins by one atom, or by several with AND, OR and
+NOT, in any kind of join, with or without WHERE. The tables are tiny and full of ties, nulls and NaN, so that each query
+takes a few milliseconds and still meets every case.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+NAN = float("nan")
+
+KEYED = [
+    "R.i = S.i",
+    "R.i IS NOT DISTINCT FROM S.i",
+    "R.t = S.t",
+    "R.t IS NOT DISTINCT FROM S.t",
+    "R.d = S.d",
+    "R.x = S.x",
+    "R.x IS NOT DISTINCT FROM S.x",
+    "R.p = S.p",
+    "R.b = S.b",
+    "R.b IS NOT DISTINCT FROM S.b",
+    "R.l = S.l",
+    "R.l IS NOT DISTINCT FROM S.l",
+    "R.st = S.st",
+    "R.st IS NOT DISTINCT FROM S.st",
+    "R.i IS NOT DISTINCT FROM S.j",
+    "R.u IS NOT DISTINCT FROM S.i",
+    "R.p IS NOT DISTINCT FROM S.p",
+    "R.d IS NOT DISTINCT FROM S.d",
+    "R.ts IS NOT DISTINCT FROM S.ts",
+    "R.i + 1 IS NOT DISTINCT FROM S.i",
+    "R.iv = S.iv",
+    "lower(R.t) = lower(S.t)",
+    "upper(R.t) = S.t",
+    "trim(R.t) = trim(S.t)",
+    "length(R.t) = length(S.t)",
+    "length(R.t) = S.i",
+    "substring(R.t, 1, 1) = substring(S.t, 1, 1)",
+    "left(R.t, 1) = right(S.t, 1)",
+    "coalesce(R.i, 0) = coalesce(S.i, 0)",
+    "coalesce(R.t, '-') = coalesce(S.t, '-')",
+    "COALESCE(R.i, R.j, 7) = S.i",
+    "nullif(R.i, 2) = nullif(S.i, 3)",
+    "abs(R.i) = abs(S.i)",
+    "R.i % 2 = S.i % 2",
+    "R.i % 3 = S.j",
+    "mod(R.i, 3) = mod(S.i, 3)",
+    "R.i // 2 = S.i // 2",
+    "round(R.x) = round(S.x)",
+    "round(R.p, 1) = round(S.p, 1)",
+    "floor(R.x) = floor(S.x)",
+    "ceil(R.x) = S.i",
+    "CAST(R.x AS INTEGER) = S.i",
+    "CAST(R.i AS VARCHAR) = S.t",
+    "R.i::VARCHAR = S.i::VARCHAR",
+    "TRY_CAST(R.t AS INTEGER) = S.i",
+    "CAST(R.i AS DOUBLE) = S.x",
+    "CAST(R.ts AS DATE) = S.d",
+    "CAST(R.d AS TIMESTAMP) = S.ts",
+    "year(R.d) = year(S.d)",
+    "extract(month FROM R.d) = extract(month FROM S.d)",
+    "date_part('day', R.ts) = S.i",
+    "EXTRACT(hour FROM R.ts) = EXTRACT(hour FROM S.ts)",
+    "date_trunc('month', R.ts) = date_trunc('month', S.ts)",
+    "date_trunc('day', R.ts) = S.d",
+    "R.d + 1 = S.d",
+    "R.d - 1 = S.d",
+    "S.d - R.d = 1",
+    "R.d + INTERVAL '1' DAY = S.d",
+    "R.d + INTERVAL '1' MONTH = S.d",
+    "R.d + INTERVAL '1 month' = S.ts",
+    "R.d - INTERVAL '1' YEAR = S.d",
+    "R.st.a = S.i",
+    "R.st['a'] = S.st.a",
+    "R.l[1] = S.l[1]",
+    "R.l[1] = S.i",
+    "len(R.l) = len(S.l)",
+    "list_contains(R.l, S.i)",
+    "S.i = ANY(R.l)",
+    "array_contains(S.l, R.j)",
+    "CASE WHEN R.b THEN R.i ELSE R.j END = S.i",
+    "CASE R.i WHEN 1 THEN 'a' WHEN 2 THEN 'b' END = S.t",
+    "CASE WHEN R.i IS NULL THEN -1 ELSE R.i END = CASE WHEN S.i IS NULL THEN -1 ELSE S.i END",
+    "R.t || 'x' = S.t || 'x'",
+    "concat(R.t, S.t) = 'ab'",
+    "R.t || S.t = 'aa'",
+    "reverse(R.t) = S.t",
+    "replace(R.t, 'a', 'b') = S.t",
+    "(R.i & 1) = (S.i & 1)",
+    "(R.i | 1) = S.i",
+    "xor(R.i, 1) = S.i",
+    "R.j << 1 = S.j",
+    "greatest(R.i, 1) = greatest(S.i, 1)",
+    "least(R.i, R.j) = S.i",
+    "sign(R.i) = sign(S.i)",
+    "R.i ^ 2 = S.i ^ 2",
+    "sqrt(R.j) = S.x",
+    "(R.i, R.j) = (S.i, S.j)",
+    "R.u = S.u",
+    "R.u + 1 = S.i",
+    "R.f = S.f",
+    "quarter(R.d) = quarter(S.d)",
+    "strpos(R.t, 'a') = strpos(S.t, 'a')",
+    "lpad(R.t, 3, '*') = lpad(S.t, 3, '*')",
+]
+
+RANGES = [
+    "R.i < S.i",
+    "R.i <= S.j",
+    "R.x > S.x",
+    "R.t < S.t",
+    "R.ts < S.ts",
+    "R.d >= S.d",
+    "R.p < S.p",
+    "R.i + 1 < S.i * 2",
+    "R.i BETWEEN S.i - 1 AND S.i + 1",
+    "R.d BETWEEN S.d - 2 AND S.d",
+    "R.ts BETWEEN S.ts - INTERVAL '1' HOUR AND S.ts + INTERVAL '2' HOUR",
+    "abs(R.i - S.i) <= 1",
+    "abs(R.x - S.x) < 0.5",
+    "R.i - S.i > 1",
+    "R.i IS DISTINCT FROM S.i",
+    "R.t IS DISTINCT FROM S.t",
+    "R.x IS DISTINCT FROM S.x",
+    "R.l IS DISTINCT FROM S.l",
+    "R.i <> S.i",
+    "R.t != S.t",
+    "R.l < S.l",
+    "R.st >= S.st",
+    "R.iv <= S.iv",
+    "coalesce(R.i, 0) < coalesce(S.i, 0)",
+    "length(R.t) > length(S.t)",
+    "round(R.x) < S.i",
+    "lower(R.t) <= lower(S.t)",
+    "R.d + INTERVAL '1' MONTH < S.d",
+    "R.d + INTERVAL '2' MONTH > S.d",
+    "date_diff('day', R.d, S.d) > 3",
+    "date_diff('month', R.ts, S.ts) >= 1",
+    "year(R.d) < year(S.d)",
+    "R.t LIKE 'a%' AND S.t LIKE '%b'",
+    "R.t LIKE S.t",
+    "R.t NOT LIKE '%a%'",
+    "R.t ILIKE 'A_'",
+    "R.t ILIKE S.t",
+    "R.t LIKE '!%%' ESCAPE '!'",
+    "starts_with(R.t, S.t)",
+    "contains(R.t, S.t)",
+    "ends_with(S.t, 'b')",
+    "regexp_matches(R.t, '^[ab]+$')",
+    "(R.i < S.i) IS TRUE",
+    "(R.i < S.i) IS NOT TRUE",
+    "(R.i < S.i) IS FALSE",
+    "(R.i < S.i) IS NOT FALSE",
+    "(R.i < S.i) = (R.j < S.j)",
+    "(R.i = S.i) IS NULL",
+    "(R.i > 1) = S.b",
+    "R.b IS NOT TRUE",
+    "R.b AND S.b",
+    "NOT R.b OR S.b",
+    "greatest(R.i, S.i) > 2",
+    "least(R.i, S.j, 2) = 1",
+    "coalesce(R.i, S.i) = 2",
+    "coalesce(R.i + S.i, 0) = 0",
+    "CASE WHEN R.i < S.i THEN R.b ELSE S.b END",
+    "CASE WHEN R.i > 1 THEN 'more' ELSE 'less' END <> CASE WHEN S.i > 1 THEN 'more' ELSE 'less' END",
+    "R.i * S.i = 2",
+    "R.i + R.j = S.i",
+    "R.i - S.j = R.j",
+    "R.p * 2 > S.p + 0.5",
+    "R.x / 2 < S.i",
+    "R.l[2] > S.i",
+    "R.i IN (1, 2, S.i)",
+    "R.i NOT IN (1, S.i)",
+    "R.t IN ('a', 'b') AND S.t NOT IN ('a')",
+    "R.i = 1 OR S.i = 2",
+    "R.i = S.i OR R.t = S.t",
+    "R.i = S.i OR (R.i IS NULL AND S.i IS NULL)",
+    "NOT (R.i = S.i)",
+    "NOT (R.i < S.i AND R.t = S.t)",
+    "NOT (R.i IS NOT DISTINCT FROM S.i)",
+    "CAST(R.i < S.i AS INTEGER) = 1",
+    "1 = 1",
+    "TRUE",
+    "NULL = 2",
+    "R.i = NULL",
+    "1 = 0",
+    "'a' = 'a'",
+    "2 > 1",
+]
+
+ALONE = [
+    "R.i > 1",
+    "S.i IS NOT NULL",
+    "R.x IS NULL",
+    "S.t = 'a'",
+    "R.d > '2024-01-30'",
+    "S.ts < '2024-02-01 12:00:00'",
+    "R.d IN ('2024-01-31', '2024-02-29')",
+    "R.d = DATE '2024-01-31'",
+    "S.ts >= TIMESTAMP '2024-01-31 12:00:00'",
+    "R.f = 0.1",
+    "S.f <= 0.1",
+    "R.f IN (0.1, 0.25)",
+    "length(R.t) > 1",
+    "coalesce(S.b, FALSE)",
+    "S.b IS NOT FALSE",
+    "R.p BETWEEN 1.05 AND 1.25",
+    "R.l IS NOT NULL",
+    "S.st.b = 'x'",
+    "len(S.l) >= 1",
+    "nullif(R.i, 1) IS NULL",
+    "R.t LIKE '_'",
+    "round(S.x, 1) > 0.3",
+    "S.i % 2 = 0",
+    "dayofweek(R.d) = 3",
+    "extract(year FROM S.d) = 2024",
+    "CAST(S.i AS VARCHAR) <> '1'",
+    "R.i::DOUBLE / 2 > 0.5",
+    "R.d - DATE '2024-01-01' > 30",
+    "1 = 1",
+    "CAST(R.p AS INTEGER) = 1",
+    "trunc(R.x) = 1",
+]
+
+KINDS = ["JOIN", "INNER JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"]
+
+REFUSED = [
+    "SELECT R.id, S.id FROM R JOIN S USING (i)",
+    "SELECT R.id, S.id FROM R NATURAL JOIN S",
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = (SELECT max(S.i) FROM S)",
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i ORDER BY R.id",
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i LIMIT 3",
+    "SELECT DISTINCT R.id FROM R JOIN S ON R.i = S.i",
+    "SELECT R.id, count(*) FROM R JOIN S ON R.i = S.i GROUP BY R.id",
+    "SELECT R.id, S.id FROM R ASOF JOIN S ON R.i = S.i AND R.ts >= S.ts",
+    "SELECT R.id, S.id FROM R LEFT JOIN S ON R.i = S.i WHERE S.i = 1",
+    "SELECT R.id, S.id FROM R JOIN S ON R.l = [1, 2]",
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = '1'",
+    "SELECT R.id, S.id FROM R JOIN S ON i = j",
+    "SELECT R.id FROM R WHERE R.i IN (SELECT i FROM S)",
+    "SELECT R.id, S.id FROM R JOIN S ON R.t SIMILAR TO 'a|b'",
+]
+"""What engines over tables also answer, and a join of streams does not: these are part of the corpus."""
+
+_START = datetime(2024, 1, 31, 6)
+
+
+def _texts(chance: random.Random, count: int) -> list[str | None]:
+    return [chance.choice(["a", "A", "b", "ab", "Ab", " a", "", "%", "ä", "1", "2", None]) for _ in range(count)]
+
+
+def _table(seed: int, count: int) -> pa.Table:
+    chance = random.Random(seed)
+
+    def some(*values: Any) -> list[Any]:
+        return [chance.choice([*values, None]) for _ in range(count)]
+
+    days = [date(2024, 1, 30), date(2024, 1, 31), date(2024, 2, 28), date(2024, 2, 29), date(2023, 1, 31)]
+    times = [_START + timedelta(hours=hours) for hours in (0, 1, 6, 30, 18, 720)]
+    lists = [[], [1], [1, 2], [2], [1, None], [None], [1, 2, 3]]
+    structs = [{"a": 1, "b": "x"}, {"a": 1, "b": None}, {"a": 2, "b": "x"}, {"a": None, "b": "y"}]
+    intervals = [pa.MonthDayNano(parts) for parts in ([1, 0, 0], [0, 30, 0], [0, 1, 0], [0, 0, 86_400_000_000_000])]
+    return pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "i": pa.array(some(-1, 0, 1, 2, 2, 3), pa.int64()),
+            "j": pa.array(some(0, 1, 2), pa.int32()),
+            "u": pa.array(some(0, 1, 2), pa.uint16()),
+            "x": pa.array(some(0.0, -0.0, 0.5, 1.0, 1.5, -1.5, NAN, 2.0), pa.float64()),
+            "f": pa.array(some(0.1, 0.25, 2.0), pa.float32()),
+            "p": pa.array(some(*map(Decimal, ("1.00", "1.05", "1.25", "-0.50"))), pa.decimal128(6, 2)),
+            "b": pa.array(some(True, False), pa.bool_()),
+            "t": pa.array(_texts(chance, count), pa.string()),
+            "d": pa.array(some(*days), pa.date32()),
+            "ts": pa.array(some(*times), pa.timestamp("us")),
+            "l": pa.array(some(*lists), pa.list_(pa.int64())),
+            "st": pa.array(some(*structs), pa.struct([("a", pa.int64()), ("b", pa.string())])),
+            "iv": pa.array(some(*intervals), pa.month_day_nano_interval()),
+        }
+    )
+
+
+R, S = _table(11, 13), _table(12, 11)
+
+
+def without_nan(table: pa.Table) -> pa.Table:
+    """The table as DuckDB gets it: to the law NaN is no value, to DuckDB it is the greatest."""
+    place = table.schema.get_field_index("x")
+    values = [None if value is None or value != value else value for value in table["x"].to_pylist()]
+    return table.set_column(place, "x", pa.array(values, pa.float64()))
+
+
+def queries(seed: int = 1) -> Iterator[str]:
+    """At least a thousand queries: every atom in several kinds of join, then random combinations."""
+    chance = random.Random(seed)
+    for number, atom in enumerate([*KEYED, *RANGES]):
+        for kind in ("JOIN", *chance.sample(KINDS[1:], 2)):
+            yield _query(kind, atom, chance if number % 2 else None)
+    for atom in ALONE:
+        yield _query("JOIN", f"{chance.choice(KEYED)} AND {atom}", None)
+        yield f"SELECT R.id, S.id FROM R, S WHERE {chance.choice(RANGES)} AND {atom}"
+        yield f"SELECT R.id, S.id FROM R CROSS JOIN S WHERE {atom}"
+    for _ in range(420):
+        parts = [chance.choice(KEYED), chance.choice(RANGES), chance.choice(ALONE), chance.choice(KEYED)]
+        shape = chance.choice(
+            ["{0} AND {1}", "{0} AND {2}", "{0} AND {1} AND {2}", "{0} OR {3}", "({0} OR {1}) AND {2}", "{0} AND {3}",
+             "NOT ({0} AND {2})", "{0} AND NOT ({1})", "({0}) IS NOT TRUE AND {3}", "{1} AND {2}"]
+        )  # fmt: skip
+        yield _query(chance.choice(KINDS), shape.format(*(f"({part})" for part in parts)), None)
+    yield from REFUSED
+
+
+def _query(kind: str, condition: str, chance: random.Random | None) -> str:
+    columns = "R.id" if kind in ("SEMI JOIN", "ANTI JOIN") else "R.id, S.id"
+    where = ""
+    if chance is not None and kind in ("JOIN", "INNER JOIN"):
+        where = f" WHERE {chance.choice(ALONE)}"
+    return f"SELECT {columns} FROM R {kind} S ON {condition}{where}"
