@@ -178,7 +178,8 @@ def start_of(unit: str, value: Any) -> datetime:
         return datetime(at.year, (at.month - 1) // 3 * 3 + 1, 1)
     fields = ["year", "month", "day", "hour", "minute", "second"]
     kept = fields[: fields.index(unit) + 1]
-    return datetime(*[getattr(at, name) if name in kept else int(name in ("month", "day")) for name in fields])
+    found = [getattr(at, name) if name in kept else int(name in ("month", "day")) for name in fields]
+    return datetime(*found)  # type: ignore[arg-type]
 
 
 def ends_between(unit: str, one: Any, other: Any) -> int:

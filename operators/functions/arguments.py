@@ -73,7 +73,7 @@ def require(arguments: Sequence[Argument], families: Sequence[tuple[str, tuple[F
     """Check each argument against (what it is called, the families that it may have); null is always allowed."""
     for number, (argument, (called, allowed)) in enumerate(zip(arguments, families, strict=False)):
         if argument.family not in (*allowed, "null"):
-            place = f"argument {number + 1} " if len(arguments) > 1 else ""
+            place = f"argument {number + 1} " if len(arguments) > 1 else "its argument "
             raise ArgumentError(f"{place}must be {called}, not {article(argument.family)}")
 
 

@@ -33,4 +33,4 @@ def builtin_named(name: str) -> Builtin | None:
 
 def similar_names(name: str) -> list[str]:
     """Names of built-in functions that look like this one."""
-    return get_close_matches(name.lower(), [each for each in _BY_ANY_NAME if each.isidentifier()], n=3)
+    return get_close_matches(name.lower(), [each for each in _BY_ANY_NAME if each.isidentifier()], n=2, cutoff=0.8)

@@ -14,7 +14,7 @@ from operators.functions.arguments import Argument, converted
 from operators.functions.builtin import Builtin, Compute, by_distinct, taking
 from operators.functions.families import Family
 
-_TEXT: tuple[str, tuple[Family, ...]] = ("text", ("string",))
+_TEXT: tuple[str, tuple[Family, ...]] = ("text (CAST it AS VARCHAR)", ("string",))
 _WHOLE: tuple[str, tuple[Family, ...]] = ("a whole number", ("integer",))
 _ANY: tuple[Family, ...] = ("integer", "decimal", "string", "date", "timestamp", "time of day")
 
@@ -139,8 +139,7 @@ def _joined(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: pa
 
 def _joined_type(arguments: Sequence[Argument]) -> pa.DataType:
     binary = any(each.family == "binary" for each in arguments)
-    text: tuple[str, tuple[Family, ...]] = ("text (CAST it AS VARCHAR)", ("string",))
-    taking(None, *[("binary", ("binary",)) if binary else text] * len(arguments))(arguments)
+    taking(None, *[("binary", ("binary",)) if binary else _TEXT] * len(arguments))(arguments)
     return pa.binary() if binary else pa.string()
 
 

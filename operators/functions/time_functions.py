@@ -99,7 +99,7 @@ def _named(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: pa.
     return _part_of(part_named(arguments[0].value), columns[1])
 
 
-def _part(name: str, *aliases: str) -> Builtin:
+def _part(name: str, summary: str, *aliases: str) -> Builtin:
     def result(arguments: Sequence[Argument]) -> pa.DataType:
         _check_part(name, arguments[0])
         return pa.int64()
@@ -107,7 +107,7 @@ def _part(name: str, *aliases: str) -> Builtin:
     def compute(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: pa.DataType) -> pa.Array:
         return _part_of(name, columns[0])
 
-    return Builtin(name, f"the {name} of a time", 1, 1, result, compute, aliases=aliases)
+    return Builtin(name, summary, 1, 1, result, compute, aliases=aliases)
 
 
 def _truncated_type(arguments: Sequence[Argument]) -> pa.DataType:
@@ -179,8 +179,17 @@ TIME_FUNCTIONS = (
             _difference, aliases=("datediff",)),
     Builtin("add_months", "the same day so many months later, or the last of the month", 2, 2, _months_later_type,
             _months_later),
-    _part("year"), _part("quarter"), _part("month"), _part("week", "weekofyear"), _part("day", "dayofmonth"),
-    _part("hour"), _part("minute"), _part("second"), _part("dow", "dayofweek"), _part("isodow"),
-    _part("doy", "dayofyear"), _part("epoch"),
+    _part("year", "the year of a time"),
+    _part("quarter", "its quarter, from 1"),
+    _part("month", "its month"),
+    _part("week", "its week, as ISO 8601 counts them", "weekofyear"),
+    _part("day", "its day of the month", "dayofmonth"),
+    _part("hour", "its hour"),
+    _part("minute", "its minute"),
+    _part("second", "its second, without a fraction"),
+    _part("dow", "its day of the week; Sunday is 0", "dayofweek"),
+    _part("isodow", "its day of the week; Monday is 1, Sunday 7"),
+    _part("doy", "its day of the year, from 1", "dayofyear"),
+    _part("epoch", "whole seconds since 1970"),
 )  # fmt: skip
 

@@ -54,6 +54,9 @@ _BUILT_IN: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 
 
+_CLOCKS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "now")
+
+
 class ConditionReader:
     """Converts sqlglot's nodes into expressions; ``resolve`` converts a column."""
 
@@ -261,6 +264,10 @@ class ConditionReader:
     def column(self, node: exp.Column) -> Expression:
         qualifier = qualifier_of(node)
         left, right = self.roles
+        if qualifier is None and node.name.lower() in _CLOCKS:
+            raise self.error(
+                node, f"{node.name} has no meaning in a join of streams: compare event times, or write TIMESTAMP '..'"
+            )
         if qualifier is None:
             raise self.error(
                 node,

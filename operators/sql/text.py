@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import ClassVar
 
 import sqlglot
@@ -21,9 +22,16 @@ _HINTS = {
     "&&": "write AND",
     "=>": "write >=",
     "XOR": "write (one) != (other) for two conditions, xor(one, other) for the bits of integers",
+    "~": "write regexp_matches(text, pattern)",
     "WHERE": "a condition is written without WHERE",
     "ON": "a condition is written without ON",
 }
+
+
+_WORDS = (
+    *("SELECT", "FROM", "JOIN", "WHERE", "BETWEEN", "WINDOW"),
+    *("INNER", "OUTER", "RIGHT", "CROSS", "DISTINCT", "INTERVAL"),
+)
 
 
 class InterlaceDialect(Dialect):
@@ -35,7 +43,7 @@ class InterlaceDialect(Dialect):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
         KEYWORDS: ClassVar = {
-            **tokens.Tokenizer.KEYWORDS,
+            **{word: token for word, token in tokens.Tokenizer.KEYWORDS.items() if word != "DIV"},
             "**": tokens.TokenType.DSTAR,
             "//": tokens.TokenType.DIV,
         }
@@ -69,6 +77,9 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
             message = f"something is missing beside {symbol}" if symbol else f"{missing[1].upper()} is not complete"
         elif message.startswith("Invalid expression"):
             message = f"unexpected {token}" + (f": {_HINTS[token.upper()]}" if token.upper() in _HINTS else "")
+            line, column = details[0].get("line"), details[0].get("col")
+            meant = _misspelt(text, line, column, token)
+            message += f" after {meant[0]}: write {meant[1]}" if meant is not None and ":" not in message else ""
         elif message.startswith("Error tokenizing"):
             message = "a quote is opened and never closed"
         message = message.replace("Expecting", "expected")
@@ -87,6 +98,21 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
     if len(found) != 1 or isinstance(found[0], exp.Block):
         raise QueryError(f"write {what}, and one only: {text!r}")
     return found[0]
+
+
+def _misspelt(text: str, line: int | None, column: int | None, token: str) -> tuple[str, str] | None:
+    """The word before an unexpected token and the keyword that it looks like; None if it looks like none."""
+    if not line or not column:
+        return None
+    before = text.split("\n")[line - 1][: column - len(token)]
+    word = re.search(r"(?:\bDIV|\w{4,})\s*(?:\w+\s*)?$", before.upper())
+    for each in () if word is None else word[0].split():
+        if each == "DIV":
+            return each, "//"
+        meant = get_close_matches(each, _WORDS, n=1, cutoff=0.7)
+        if meant and each not in _WORDS:
+            return each, meant[0]
+    return None
 
 
 def mask_quotes(text: str) -> str:

@@ -117,7 +117,7 @@ CONDITIONS = [
     ("join(on='CAST(R.x AS UUID) < S.x')", "QueryError", "`CAST(R.x AS UUID)`: UUID is not a type that a value can be cast to: write one of BOOLEAN, INTEGER, BIGINT"),
     ("run('CAST(R.x AS DATE) < S.day')", "SchemaError", "`CAST(R.x AS DATE)`: a float cannot be cast to DATE (R.x is double)"),
     ("join(on='R.id / 0 < S.id')", "QueryError", "`R.id / 0`: it divides by zero; write a factor other than 0"),
-    ("join(on='near(R.x, S.x)')", "QueryError", "near is not a function of this query (it is not built in): write year, or pass functions={'near': f} to StreamJoin.from_sql"),
+    ("join(on='near(R.x, S.x)')", "QueryError", "near is not a function of this query (it is not built in): pass functions={'near': f} to StreamJoin.from_sql"),
     ("join(on=R.x + 1)", "PredicateError", "`R.x + 1` is not a condition: write a comparison such as R.a < S.b"),
     ("join(on=T.x < S.x)", "PredicateError", "`T.x`: there is no stream 'T' in this join; its sides are 'R' and 'S'"),
     ("join(on=(R.x < S.x).alias('less'))", "PredicateError", "`R.x < S.x AS less` is not a condition"),

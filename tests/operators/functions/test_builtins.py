@@ -139,7 +139,7 @@ def test_arguments_of_the_wrong_kind_are_named() -> None:
     from operators.functions.arguments import Argument as Given
 
     number = Given("integer", pa.int64())
-    with pytest.raises(ArgumentError, match="must be text, not an integer"):
+    with pytest.raises(ArgumentError, match=r"its argument must be text \(CAST it AS VARCHAR\), not an integer"):
         BUILTINS["lower"].result([number])
     with pytest.raises(ArgumentError, match="argument 2 must be a whole number, not a string"):
         BUILTINS["round"].result([number, Given("string", pa.string())])
