@@ -247,6 +247,7 @@ ROWS = [
     ("run(right=TABLE.rename_columns(['#id', *TABLE.column_names[1:]]))", "SchemaError", "stream 'S': column '#id' must not start with '#': rename it"),
     ("run(event_time='no')", "SchemaError", "stream 'R': event-time column 'no' is missing; columns: id, x"),
     ("run(event_time='name')", "SchemaError", "event-time column 'name' is string; it must be a timestamp, a date, an integer or a float: cast it before sending"),
+    ("run(event_time={'R': 'at', 'S': 'utc'})", "SchemaError", "'R' has timestamp[s], 'S' has timestamp[s, tz=UTC]: cast that of 'R': pc.assume_timezone(table[\"at\"], \"UTC\")"),
     ("run(event_time={'R': 'ts', 'S': 'x'})", "SchemaError", "event times of different types cannot be merged: 'R' has int64, 'S' has double: cast one of them"),
     ("run(right=TABLE.take([2, 1]))", "OutOfOrderError", "stream 'S', source 'S': 'ts' goes backwards at row 1 (3 is followed by 2): sort each source by 'ts', declare how far its rows may be out of order"),
     ("running(lambda handle: handle.send('T', TABLE))", "UnknownInputError", "has no input stream 'T'; its input streams: 'R', 'S'"),

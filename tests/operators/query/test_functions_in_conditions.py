@@ -100,5 +100,5 @@ def test_a_name_that_is_no_function_is_an_attribute_error() -> None:
     with pytest.raises(PredicateError, match="lower takes 1 argument, not 2"):
         func.lower(R.t, 1)
     with pytest.raises(TypeError, match="not iterable"):
-        list(R.t)
+        list(R.t)  # type: ignore[call-overload]
     assert "lower" in dir(func)
