@@ -251,6 +251,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "greatest": extreme(max),
     "least": extreme(min),
     "case": case,
+    "list_value": lambda *values: list(values),
     "concat": lambda *values: "".join(value for value in values if value is not None),
     **{name: strict(function) for name, function in _STRICT.items()},
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,6 +37,8 @@ def key_maker(dimension: Dimension, side: int, arrow: pa.DataType) -> Callable[[
 
 
 def _maker(dimension: Dimension, kind: KeyType) -> Callable[[pa.Array], Keys]:
+    if kind.family == "null":
+        return lambda array: Keys(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))
     if dimension.is_point and kind.family in (*TEXTS, *COMPOSED):
         return _hashes
     return partial(keys_of_type, kind)
@@ -46,7 +49,10 @@ def value_type(dimension: Dimension, side: int, arrow: pa.DataType) -> KeyType:
     computed = dimension.computed[side]
     if computed is None:
         return key_type(dimension.column(side), arrow)
-    return key_type(repr(computed), type_of(computed, lambda column: arrow))
+    found = type_of(computed, lambda column: arrow)
+    if pa.types.is_null(found):
+        return KeyType(repr(computed), pa.int64(), "null")
+    return key_type(repr(computed), found)
 
 
 def _hashes(array: pa.Array) -> Keys:

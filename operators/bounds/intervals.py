@@ -28,7 +28,7 @@ from operators.bounds.integer_bounds import (
     RoundedHalfLine,
     integer_half_line,
 )
-from operators.bounds.lead_bounds import bind_leads
+from operators.bounds.lead_bounds import EveryKey, bind_leads
 from operators.bounds.value_types import (
     Types,
     check_types,
@@ -99,6 +99,8 @@ def bind(dimension: Dimension, left_type: pa.DataType, right_type: pa.DataType) 
     types = (value_type(dimension, LEFT, left_type), value_type(dimension, RIGHT, right_type))
     for comparison in dimension.comparisons:
         check_types(comparison, types)
+    if any(kind.family == "null" for kind in types):
+        return EveryKey(dimension, *types)
     if any(kind.is_lead for kind in types):
         return bind_leads(dimension, types)
     left, right = (

@@ -47,6 +47,17 @@ class TextBounds(BoundDimension):
 
 
 @dataclass(frozen=True)
+class EveryKey(BoundDimension):
+    """Functions whose values have no common keys: every pair is a candidate, and the residual settles it."""
+
+    def intervals(self, probe_side: int, values: Keys) -> Interval:
+        """As `BoundDimension.intervals`. Cost: O(rows)."""
+        floats = self.key_type(1 - probe_side).dtype == np.float64
+        low = np.full(len(values), -np.inf if floats else INT64_MIN)
+        return _of_valid(low, np.full(len(values), np.inf if floats else INT64_MAX), values, self.negated)
+
+
+@dataclass(frozen=True)
 class _LeadLine:
     """Keys with ``key ORDER slope * probe + shift``."""
 
@@ -99,6 +110,8 @@ def bind_leads(dimension: Dimension, types: Types) -> BoundDimension:
     if types[0].family in (*TEXTS, *COMPOSED):
         return TextBounds(dimension, *types)
     for kind, other in (types, types[::-1]):
+        if kind.family != "decimal" and dimension.is_computed:
+            return EveryKey(dimension, *types)
         if kind.family != "decimal":
             raise _integer_beside_long_decimal(dimension, kind, other)
     left, right = (

@@ -124,7 +124,7 @@ def converted(array: pa.Array, argument: Argument, target: pa.DataType) -> pa.Ar
         array = array.cast(pa.int64())
     if pa.types.is_decimal(target) and pa.types.is_integer(array.type):
         array = array.cast(pa.decimal128(20 if pa.types.is_uint64(array.type) else 19, 0))
-    return array.cast(target)
+    return array.cast(target, safe=not pa.types.is_floating(target))  # an integer becomes the nearest float
 
 
 def _constant(value: Any, target: pa.DataType) -> Any:

@@ -70,16 +70,16 @@ def by_distinct(
         codes = codes * max(len(encoded.dictionary), 1) + found
         values.append((found, encoded.dictionary.to_pylist()))
     places = np.flatnonzero(valid)
-    _, first, which = np.unique(codes[places], return_index=True, return_inverse=True)
-    pieces, order = [], []
-    for number, row in enumerate(places[first]):
-        mine = places[which == number] if len(first) > 1 else places
-        pieces.append(compute(mine, [listed[found[row]] for found, listed in values]).cast(kind))
-        order.append(mine)
-    if not pieces:
+    if not len(places):
         return pa.nulls(rows, kind)
+    order = places[np.argsort(codes[places], kind="stable")]
+    borders = np.flatnonzero(np.diff(codes[order])) + 1
+    pieces = [
+        compute(mine, [listed[found[mine[0]]] for found, listed in values]).cast(kind)
+        for mine in np.split(order, borders)
+    ]
     back = np.full(rows, -1, np.int64)
-    back[np.concatenate(order)] = np.arange(len(places))
+    back[order] = np.arange(len(places))
     return pa.concat_arrays(pieces).take(pa.array(back, mask=back < 0))
 
 

@@ -23,8 +23,8 @@ def _extreme(pick: Callable[..., Any]) -> Compute:
         if pa.types.is_null(kind):
             return columns[0]
         parts = [converted(column, each, kind) for column, each in zip(columns, arguments, strict=True)]
-        if pa.types.is_boolean(kind):
-            parts = [part.cast(pa.int8()) for part in parts]
+        if pa.types.is_boolean(kind) or pa.types.is_timestamp(kind):
+            parts = [part.cast(pa.int64()) for part in parts]
         return pick(*parts, skip_nulls=True).cast(kind)
 
     return run

@@ -56,16 +56,17 @@ def _contains(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: 
     lists, sought = columns
     if pa.types.is_null(lists.type) or pa.types.is_null(sought.type):
         return pa.nulls(len(lists), kind)
-    owners = pc.list_parent_indices(lists)
-    elements = lists.flatten()
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    owners = np.repeat(np.arange(len(lists)), lengths)
+    elements = lists.flatten()  # without what stands under a null
     target, argument = _element_types(elements.type, arguments[1])
     held = elements.cast(target) if elements.type != target else elements
-    given = converted(sought, argument, target).take(owners)
+    given = converted(sought, argument, target).take(pa.array(owners))
     if pa.types.is_nested(target):
         held, given = encoded(held), encoded(given)
     same = pc.fill_null(pc.equal(held, given), False).to_numpy(zero_copy_only=False)
     found = np.zeros(len(lists), np.bool_)
-    found[owners.to_numpy(zero_copy_only=False)[same]] = True
+    found[owners[same]] = True
     known = pc.and_(lists.is_valid(), sought.is_valid()).to_numpy(zero_copy_only=False)
     return pa.array(found, mask=~known)
 
@@ -98,7 +99,21 @@ def _contains_type(arguments: Sequence[Argument]) -> pa.DataType:
     return pa.bool_()
 
 
+def _listed_type(arguments: Sequence[Argument]) -> pa.DataType:
+    return pa.list_(common_type(arguments))
+
+
+def _listed(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: pa.DataType) -> pa.Array:
+    parts = [converted(column, each, kind.value_type) for column, each in zip(columns, arguments, strict=True)]
+    rows, count = len(columns[0]), len(columns)
+    by_row = (np.arange(count) * rows)[None, :] + np.arange(rows)[:, None]
+    elements = pa.concat_arrays(parts).take(pa.array(by_row.ravel()))
+    return pa.ListArray.from_arrays(pa.array(np.arange(rows + 1) * count, pa.int32()), elements)
+
+
 COMPOSED_FUNCTIONS = (
+    Builtin("list_value", "the list of its arguments: `[1, R.a]` in SQL", 1, None, _listed_type, _listed,
+            keeps_null=False, aliases=("array",)),
     Builtin("struct_field", "a field of a struct: `R.s.field`, `R.s['field']`", 2, 2, _field_type, _field,
             aliases=("struct_extract",), written="{0}[{1}]"),
     Builtin("list_element", "an element of a list: `R.l[1]`; null beyond its ends", 2, 2, _element_type, _element,

@@ -126,7 +126,7 @@ def _floats(compute: Callable[..., Any]) -> Compute:
         for column in columns:
             if column.type == pa.null():
                 return pa.nulls(len(column), kind)
-            numbers, valid = numbers_of(column.cast(pa.float64()))
+            numbers, valid = numbers_of(column.cast(pa.float64(), safe=False))
             values.append(numbers)
             known = valid if known is None else known if valid is None else known & valid
         with np.errstate(all="ignore"):

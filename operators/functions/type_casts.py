@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.functions.arguments import Argument, ArgumentError, known, numbers_of, of_numbers
+from operators.functions.arguments import Argument, ArgumentError, known, numbers_of, of_numbers, plain
 from operators.functions.decimal_numbers import decimal_array, decimal_numbers
 from operators.functions.families import NUMBERS, article
 
@@ -73,8 +73,8 @@ def cast(column: pa.Array, argument: Argument, target: pa.DataType) -> pa.Array:
     """The values in another type; null where they have no counterpart. ``column`` is in its own type."""
     if argument.family == "null":
         return pa.nulls(len(column), target)
-    if column.type == target:
-        return column
+    if plain(column.type) == target or column.type == target:
+        return column.cast(target)
     convert = _conversion(argument, target)
     assert convert is not None, "the types have been checked"
     if pa.types.is_floating(column.type) and pa.types.is_string(target):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from operators.functions.builtins import BUILTINS, builtin_named, similar_names
 from operators.query.errors import PredicateError
-from operators.query.expressions import Apply, Column, Compare, Constant, Expression, as_expression
+from operators.query.expressions import Absolute, Apply, Column, Compare, Constant, Expression, as_expression
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class BuiltinFunctions:
     def __getattr__(self, name: str) -> Callable[..., Expression]:
         if name.startswith("__"):
             raise AttributeError(name)
-        if builtin_named(name) is None and name != "nullif":
+        if builtin_named(name) is None and name not in ("abs", "nullif"):
             alike = similar_names(name)
             hint = f"; did you mean {' or '.join(alike)}?" if alike else ""
             raise AttributeError(f"{name!r} is not a built-in function{hint}")
         return lambda *arguments: built_in(name, tuple(map(as_expression, arguments)))
 
     def __dir__(self) -> list[str]:
-        return sorted([*(name for name in BUILTINS if name.isidentifier()), "nullif"])
+        return sorted([*(name for name in BUILTINS if name.isidentifier()), "abs", "nullif"])
 
     def __repr__(self) -> str:
         return "func"
@@ -74,17 +74,19 @@ class BuiltinFunctions:
 func = BuiltinFunctions()
 
 
-def case(*whens: tuple[object, object], default: object = ...) -> Expression:
-    """The value of the first condition that is true: ``case((R.x > 0, "more"), default="less")``; null without one."""
+def case(*whens: tuple[object, object], default: object = None) -> Expression:
+    """The value of the first condition that is true: ``case((R.x > 0, "more"), default="less")``. None is null."""
     if not whens or not all(isinstance(when, tuple) and len(when) == 2 for when in whens):
         raise PredicateError("case takes pairs of a condition and its value: case((R.x > 0, 'more'), default='less')")
-    arguments = [as_expression(each) for when in whens for each in when]
-    return Apply("case", (*arguments, Constant(None) if default is ... else as_expression(default)))
+    given = [each for when in whens for each in when]
+    return Apply("case", tuple(Constant(None) if each is None else as_expression(each) for each in (*given, default)))
 
 
 def built_in(name: str, arguments: tuple[Expression, ...]) -> Expression:
     """A call of a built-in function by any of its names; checks the number of arguments."""
     lowered = name.lower()
+    if lowered == "abs" and len(arguments) == 1:
+        return Absolute(arguments[0])
     if lowered == "nullif" and len(arguments) == 2:
         return Apply("case", (Compare("=", *arguments), Constant(None), arguments[0]))
     if lowered in ("if", "iif") and len(arguments) in (2, 3):

@@ -153,6 +153,10 @@ class ConditionReader:
 
     def built_in_syntax(self, node: exp.Expression) -> Expression | None:
         """Built-in functions that SQL spells with words between their arguments; None for other nodes."""
+        own = {exp.Trim: "trim", exp.Substring: "substring"}.get(type(node))
+        if own is not None and match_name(own, tuple(self.functions)) is not None:
+            given = [each for each in node.args.values() if isinstance(each, exp.Expression)]
+            return self.call(exp.Anonymous(this=own, expressions=given))
         match node:
             case exp.Like() | exp.ILike() | exp.Escape():
                 return self.like(node)
@@ -172,6 +176,8 @@ class ConditionReader:
                 return self.built_in(node, name, node.this, node.expression or None)
             case exp.Dot() if isinstance(node.expression, exp.Identifier):
                 return Apply("struct_field", (self.expression(node.this), Constant(node.expression.name)))
+            case exp.Array() if node.expressions:
+                return self.built_in(node, "list_value", *node.expressions)
             case exp.Bracket() if len(node.expressions) == 1:
                 place = self.expression(node.expressions[0])
                 named = isinstance(place, Constant) and isinstance(place.value, str)
@@ -319,7 +325,7 @@ def _refusal(node: exp.Expression) -> str:
         case exp.Tuple():
             return f"{shown} is a list where one value is expected: compare it with a list of as many values"
         case exp.Array() | exp.Struct():
-            return f"{shown}: a list or a struct cannot be written here: compare its elements or fields, R.l[1] = 2"
+            return f"{shown} cannot be written here: write the length of a list, len(R.l) = 0, or a field, R.s.a = 2"
         case exp.AtTimeZone():
             return f"{shown} is not supported: write CAST(.. AS TIMESTAMP) for the time in the column's own zone"
         case exp.SimilarTo():

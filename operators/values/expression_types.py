@@ -127,8 +127,12 @@ class ExpressionTypes:
                 self._check_comparison(condition, operand, low)
                 self._check_comparison(condition, operand, high)
             case In(operand=operand, values=values):
-                # One constant of each type is enough.
-                once = {type(v.value) if isinstance(v, Constant) else index: v for index, v in enumerate(values)}
+                # One constant of each type is enough, but text may have to be read as a time.
+                times = self._leaf_family(operand) in TIMES if isinstance(operand, Column) else True
+                once = {
+                    type(v.value) if isinstance(v, Constant) and not (times and isinstance(v.value, str)) else index: v
+                    for index, v in enumerate(values)
+                }
                 for value in once.values():
                     self._check_comparison(Compare("=", operand, value), operand, value)
             case And(left, right) | Or(left, right):

@@ -35,6 +35,8 @@ TIMES = pa.array(
      datetime(2024, 2, 29), None],
     pa.timestamp("us"),
 )  # fmt: skip
+ZONED = pa.array([0, 5, -5, None], pa.timestamp("ms", "Asia/Tokyo"))
+PAIRS = pa.array([[1, 2], None, [3, None]], pa.list_(pa.int8(), 2))
 LISTS = pa.array([[], [1], [1, None], [3, 2, 1], None], pa.list_(pa.int64()))
 STRUCTS = pa.array([{"a": 1, "b": "x"}, {"a": None, "b": "y"}, None])
 BINARIES = pa.array([b"", b"a\x00", b"\xff", None])
@@ -67,8 +69,11 @@ CASES: list[tuple[str, tuple[Argument, ...]]] = [
     *[("date_diff", (unit, DAYS, TIMES)) for unit in ("year", "quarter", "month", "week", "day", "hour", "second")],
     ("add_months", (DAYS, SMALL)), ("add_months", (TIMES, SMALL)),
     ("coalesce", (SMALL, INTS)), ("coalesce", (TEXTS, "-")), ("coalesce", (DECIMALS, 7)), ("coalesce", (FLOATS, SMALL)),
+    ("coalesce", (FLOATS, INTS)), ("least", (FLOATS, INTS)), ("sqrt", (pa.array([2**64 - 1, 4, None], pa.uint64()),)),
+    ("greatest", (ZONED, ZONED)), ("list_contains", (PAIRS, SMALL)),
     ("greatest", (SMALL, INTS)), ("least", (FLOATS, SMALL)), ("greatest", (TEXTS, PARTS)), ("least", (DAYS, DAYS)),
     ("struct_field", (STRUCTS, "a")), ("struct_field", (STRUCTS, "b")),
+    ("list_value", (SMALL,)), ("list_value", (SMALL, 3, INTS)), ("list_value", (TEXTS, "-")),
     ("list_element", (LISTS, SMALL)), ("list_contains", (LISTS, SMALL)), ("length", (LISTS,)),
     ("case", (pa.array([True, False, None]), TEXTS, "-")), ("case", (pa.array([True, None]), SMALL, FLOATS)),
 ]  # fmt: skip
