@@ -14,10 +14,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tests import oracle_terms as term
-from tests.oracle_terms import constant, values_of
+from tests.oracle_terms import constant, nearest, values_of
 from tests.random_conditions import odd_and_known, third
 
-Sort = Literal["integer", "float", "decimal", "other"]
+Sort = Literal["integer", "float", "single", "half", "decimal", "other"]
 Sorts = tuple[Mapping[str, Sort], Mapping[str, Sort]]
 _ALIASES = ("l", "r")
 
@@ -30,7 +30,8 @@ def plain_columns(table: pa.Table) -> tuple[pa.Table, dict[str, Sort]]:
         kind = table[name].type
         values = values_of(table[name])
         if pa.types.is_floating(kind):
-            columns[name], sorts[name] = pa.array(values, pa.float64()), "float"
+            narrow: dict[int, Sort] = {16: "half", 32: "single"}
+            columns[name], sorts[name] = pa.array(values, pa.float64()), narrow.get(kind.bit_width, "float")
         elif pa.types.is_decimal(kind):
             millionths = [None if v is None else int(v * 10**6) for v in values]
             columns[name], sorts[name] = pa.array(millionths, pa.int64()), "decimal"
@@ -46,7 +47,7 @@ def sort_of(node: term.Value, sorts: Sorts) -> Sort:
     """What sort of value an expression has."""
     match node:
         case term.Column(side, name):
-            return sorts[side][name]
+            return "float" if sorts[side][name] in ("single", "half") else sorts[side][name]
         case term.Constant(written):
             value = constant(written)
             if isinstance(value, Fraction):
@@ -104,6 +105,7 @@ def condition_sql(node: term.Condition, sorts: Sorts) -> str:
     """A condition between the tables l and r."""
 
     def compared(op: str, one: term.Value, other: term.Value) -> str:
+        one, other = _met(one, other, sorts), _met(other, one, sorts)
         found = {sort_of(one, sorts), sort_of(other, sorts)}
         common: Sort = "decimal" if "decimal" in found else "float" if "float" in found else "integer"
         return f"({_known(one, sorts, common)} {op} {_known(other, sorts, common)})"
@@ -135,6 +137,17 @@ def condition_sql(node: term.Condition, sorts: Sorts) -> str:
             known = value_sql(other, sorts, sort_of(other, sorts))
             return f"(CASE WHEN {known} IS NULL THEN NULL ELSE {value_sql(one, sorts, 'integer')} % 2 = 1 END)"
     raise TypeError(node)
+
+
+def _met(one: term.Value, other: term.Value, sorts: Sorts) -> term.Value:
+    """A number that is written beside a column of float32 or float16 is the nearest of these."""
+    if isinstance(one, term.Negative):
+        return term.Negative(_met(one.operand, other, sorts))
+    other = term.signless(other)
+    if isinstance(one, term.Constant) and isinstance(one.written, float) and isinstance(other, term.Column):
+        code = {"single": "f", "half": "e"}.get(sorts[other.side][other.name])
+        return one if code is None else term.Constant(nearest(one.written, code))
+    return one
 
 
 def _known(node: term.Value, sorts: Sorts, wanted: Sort) -> str:

@@ -124,7 +124,21 @@ def converted(array: pa.Array, argument: Argument, target: pa.DataType) -> pa.Ar
         array = array.cast(pa.int64())
     if pa.types.is_decimal(target) and pa.types.is_integer(array.type):
         array = array.cast(pa.decimal128(20 if pa.types.is_uint64(array.type) else 19, 0))
+    if pa.types.is_timestamp(target) or pa.types.is_duration(target):
+        return _in_unit(array, target)
     return array.cast(target, safe=not pa.types.is_floating(target))  # an integer becomes the nearest float
+
+
+def _in_unit(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Times in a finer unit; null where they do not fit it."""
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("s"))
+    factor = 1000 ** (_TICKS.index(target.unit) - _TICKS.index(array.type.unit))
+    numbers, valid = numbers_of(array.cast(pa.int64()))
+    limit = (2**63 - 1) // factor
+    fits = (numbers <= limit) & (numbers >= -limit)
+    kept = fits if valid is None else fits & valid
+    return of_numbers(np.where(fits, numbers, 0) * factor, kept).cast(target)
 
 
 def _constant(value: Any, target: pa.DataType) -> Any:

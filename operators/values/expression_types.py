@@ -298,15 +298,29 @@ class ExpressionTypes:
                     met = self.measure(beside, beside, self.has_decimals(beside))
                     if met.family in TIMES and met.family != "duration":
                         return Constant(read_time(text, _result_type(met, beside)))
-            case Constant(float() as number) if isinstance(beside, Column | Apply | Cast | Call):
-                kind = plain_type(self.result(beside))
-                if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+            case Constant(float() as number):
+                kind = self._narrow_float(beside)
+                if kind is not None:
                     with np.errstate(over="ignore"):
                         nearest = float(kind.to_pandas_dtype()(number))
                     return Constant(nearest) if math.isfinite(nearest) else operand
+            case Negate(Constant() as inner) if self._met(inner, beside) is not inner:
+                return Negate(self._met(inner, beside))
         if self._is_difference_of_dates(beside) and self.measure(operand, operand, False).family == "integer":
             return Arithmetic("*", operand, Constant(_DAY))
         return operand
+
+    def _narrow_float(self, operand: Expression) -> pa.DataType | None:
+        """float32 or float16 if a value of it, with either sign, is the operand; else None."""
+        match operand:
+            case Negate(inner) | Absolute(inner) | Arithmetic("-", Constant(0), inner):
+                return self._narrow_float(inner)
+            case Arithmetic("*", Constant(1 | -1), inner) | Arithmetic("*", inner, Constant(1 | -1)):
+                return self._narrow_float(inner)
+            case Column() | Apply() | Cast() | Call():
+                kind = plain_type(self.result(operand))
+                return kind if pa.types.is_float32(kind) or pa.types.is_float16(kind) else None
+        return None
 
     def _is_difference_of_dates(self, term: Expression) -> bool:
         match term:
@@ -345,6 +359,9 @@ class ExpressionTypes:
         value = given.value if isinstance(given, Constant) else None
         if pa.types.is_null(kind):
             return Argument("null", kind, constant)
+        if isinstance(value, datetime | timedelta):  # in the coarsest unit, so that columns keep theirs
+            unit = next(name for name, tick in TICKS if exact_constant(value)[1] % tick == 0)
+            kind = pa.timestamp(unit, kind.tz) if isinstance(value, datetime) else pa.duration(unit)
         family = self._leaf_family(given) if constant else key_type(repr(given), plain(kind)).family
         return Argument(family, plain(kind), constant, value)
 
