@@ -125,6 +125,8 @@ def _trim(side: str) -> Compute:
     cut = _with_parameters(lambda text, values: plain(text, characters=values[0]) if values[0] else text)
 
     def run(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: pa.DataType) -> pa.Array:
+        if columns[0].type == pa.null():
+            return pa.nulls(len(columns[0]), kind)
         if len(columns) == 1:
             return plain(columns[0], characters=" ").cast(kind)
         return cut(columns, arguments, kind)

@@ -148,6 +148,8 @@ class _Evaluation:
                 return self._computed[id(expression)]
         if is_condition(expression):
             return self.condition(expression).to_arrow()
+        if pa.types.is_null(self._types.result(expression)):
+            return pa.nulls(self._rows)
         decimals = self._types.has_decimals(expression)
         computed = self._value(expression, decimals)
         return self._to_arrow(computed, self._types.result(expression), expression)

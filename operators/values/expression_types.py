@@ -115,7 +115,8 @@ class ExpressionTypes:
             return pa.bool_()
         if id(expression) not in self._results:
             measure = self.measure(expression, expression, self.has_decimals(expression))
-            self._results[id(expression)] = _result_type(measure, expression)
+            null = measure.family == "null"
+            self._results[id(expression)] = pa.null() if null else _result_type(measure, expression)
         return self._results[id(expression)]
 
     def check_condition(self, condition: Expression) -> None:

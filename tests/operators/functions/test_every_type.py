@@ -40,6 +40,7 @@ COLUMNS: list[pa.Array] = [
       for kind in (pa.list_(pa.int8()), pa.large_list(pa.int64()), pa.list_(pa.int8(), 2))],
     pa.array([{"a": 1}, None, {"a": None}]),
     pa.array([pa.MonthDayNano([1, 2, 3]), None]),
+    pa.nulls(3),
 ]  # fmt: skip
 TARGETS = [pa.string(), pa.int32(), pa.float32(), pa.bool_(), pa.decimal128(10, 2), pa.date32(), pa.timestamp("us"),
            pa.timestamp("us", "UTC"), pa.time64("us"), pa.binary()]  # fmt: skip

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from operators import PredicateError, StreamJoin, UnboundedWindow, case, func, function, stream
+from operators import CountWindow, PredicateError, StreamJoin, UnboundedWindow, case, func, function, stream
 from operators.query.condition import normalise
 from operators.query.expressions import Expression
 from operators.query.predicate import Predicate
@@ -102,3 +102,32 @@ def test_a_name_that_is_no_function_is_an_attribute_error() -> None:
     with pytest.raises(TypeError, match="not iterable"):
         list(R.t)  # type: ignore[call-overload]
     assert "lower" in dir(func)
+
+
+def test_functions_of_a_stream_that_sends_nothing_see_nulls() -> None:
+    rows = pa.table({"id": [1, 2], "i": [5, None]})
+    shown = [
+        R.id,
+        func.coalesce(S.i, R.i, 0).alias("first"),
+        (S.i + 1).alias("sum"),
+        S.i.is_not_distinct_from(R.i).alias("same"),
+        case((S.i.is_null(), "none"), default="some").alias("which"),
+        R.i.isin(5, S.i).alias("listed"),
+    ]
+    join = StreamJoin("R", "S", R.i == S.i, CountWindow(1), kind="left", select=shown)
+    with join.launch() as running:
+        running.open("S", "s")
+        running.send("R", rows)
+        running.finish()
+        (batch,) = running.results()
+    assert batch.to_pylist() == [
+        {"R.id": 1, "first": 5, "sum": None, "same": False, "which": "none", "listed": True},
+        {"R.id": 2, "first": 0, "sum": None, "same": True, "which": "none", "listed": None},
+    ]
+
+
+def test_a_field_of_a_struct_is_selected() -> None:
+    rows = pa.table({"id": [1], "s": [{"a": {"b": 7}}]})
+    text = "SELECT R.s.a.b, S.s['a'] AS whole FROM R JOIN S ON R.s.a.b = S.s.a.b"
+    join = StreamJoin.from_sql(text, window=CountWindow(1))
+    assert join.collect({"R": rows, "S": rows}).to_pylist() == [{"R.s['a']['b']": 7, "whole": {"b": 7}}]
