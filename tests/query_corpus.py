@@ -236,6 +236,16 @@ ALONE = [
     "trunc(R.x) = 1",
 ]
 
+SELECTED = [
+    "coalesce(S.i, -1)", "coalesce(R.i, S.i, 7)", "lower(R.t) || coalesce(S.t, '?')", "R.i IS NOT DISTINCT FROM S.i",
+    "CASE WHEN S.id IS NULL THEN 'none' ELSE 'some' END", "R.i % 2", "S.i // 2", "CAST(S.i AS VARCHAR)",
+    "round(S.p, 1)", "S.d + INTERVAL '1' MONTH", "year(S.d)", "S.l[1]", "S.st.a", "length(S.t)", "greatest(R.i, S.i)",
+    "(R.i < S.i) IS TRUE", "R.i < S.i", "S.d + 1", "nullif(R.i, S.i)", "R.i ^ 2", "S.b IS NOT TRUE",
+    "concat(R.t, S.t)", "R.i IN (1, S.i)", "[R.i, S.i]", "date_trunc('month', S.ts)", "extract(hour FROM R.ts)",
+    "S.f = 0.1", "abs(R.i - S.i)", "R.p * 2 + S.i", "NOT (R.b AND S.b)",
+]  # fmt: skip
+"""Values to select, also of rows without a match."""
+
 KINDS = ["JOIN", "INNER JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"]
 
 REFUSED = [

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date, datetime
 from typing import Any
 
 import duckdb
 import pytest
 
 from operators import JoinError, PredicateError, StreamJoin, UnboundedWindow
-from tests.query_corpus import REFUSED, R, S, queries, without_nan
+from tests.query_corpus import REFUSED, SELECTED, R, S, queries, without_nan
 from topology import SchemaError
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
@@ -58,6 +59,23 @@ def test_the_corpus_gives_what_duckdb_gives(con: duckdb.DuckDBPyConnection) -> N
     assert len(asked) >= 1_000
     assert set(REFUSED) <= set(asked)
     check(con, asked)
+
+
+@pytest.mark.parametrize("item", SELECTED)
+def test_a_selected_value_is_what_duckdb_computes(con: duckdb.DuckDBPyConnection, item: str) -> None:
+    for kind in ("LEFT JOIN", "FULL JOIN"):
+        query = f"SELECT R.id, S.id, {item} AS value FROM R {kind} S ON R.j = S.j"
+        join = StreamJoin.from_sql(query, window=UnboundedWindow())
+        found = zip(*join.collect({"R": R, "S": S}).to_pydict().values(), strict=True)
+        assert Counter(map(comparable, found)) == Counter(map(comparable, con.execute(query).fetchall())), query
+
+
+def comparable(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row with values that hash, and dates as the midnights that they are."""
+    *ids, value = row
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    return (*ids, tuple(value) if isinstance(value, list) else value)
 
 
 @pytest.mark.parametrize("query", REFUSED)
