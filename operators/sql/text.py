@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp, parser, tokens
@@ -32,6 +32,10 @@ _WORDS = (
     *("SELECT", "FROM", "JOIN", "WHERE", "BETWEEN", "WINDOW"),
     *("INNER", "OUTER", "RIGHT", "CROSS", "DISTINCT", "INTERVAL"),
 )
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_CONDITIONS = (exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Like, exp.ILike, exp.In, exp.Between)
 
 
 class InterlaceDialect(Dialect):
@@ -62,6 +66,13 @@ class InterlaceDialect(Dialect):
         }
         FACTOR: ClassVar = {**parser.Parser.FACTOR, tokens.TokenType.DIV: exp.IntDiv}
         NO_PAREN_FUNCTIONS: ClassVar[dict[tokens.TokenType, type[exp.Expression]]] = {}
+
+        def _build_predicate(self, klass: Any, this: Any, expression: Any, *rest: Any, **options: Any) -> Any:
+            """Refuse ``a = b IS NULL``: sqlglot reads ``a = (b IS NULL)``, other engines ``(a = b) IS NULL``."""
+            sides = [side.this if isinstance(side, exp.Not) else side for side in (this, expression)]
+            if klass in _COMPARISONS and any(isinstance(side, _CONDITIONS) for side in sides):
+                self.raise_error("engines read a condition beside a comparison in different ways: put it in brackets")
+            return super()._build_predicate(klass, this, expression, *rest, **options)
 
 
 def parse_text(body: str, text: str, what: str) -> exp.Expression:

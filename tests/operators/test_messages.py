@@ -123,6 +123,8 @@ CONDITIONS = [
     ("join(on='R.name ~ S.name')", "QueryError", "unexpected ~: write regexp_matches(text, pattern)"),
     ("join(on='R.id DIV 2 = S.id')", "QueryError", "after DIV: write //"),
     ("join(on=\"R.at - S.at < INTERVAL '1' MONTH\")", "QueryError", "`INTERVAL '1' MONTH` has no fixed length: add it to a time, R.ts + INTERVAL '1' MONTH, or write INTERVAL '30' DAY"),
+    ("join(on='R.ok = S.x IS NULL')", "QueryError", "engines read a condition beside a comparison in different ways: put it in brackets"),
+    ("join(on='R.x IS NOT DISTINCT FROM S.x = TRUE')", "QueryError", "put it in brackets"),
     ("join(on='R.at < current_timestamp')", "QueryError", "current_timestamp has no meaning in a join of streams: compare event times, or write TIMESTAMP '..'"),
     ("join(on='R.x < S.x < 3')", "QueryError", "`R.x < S.x` is a condition where a value is expected: join conditions with AND (&)"),
     ("sql('SELCT R.id FROM R JOIN S ON R.x < S.x')", "QueryError", "a query starts with SELECT, not SELCT"),

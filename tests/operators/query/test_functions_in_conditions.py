@@ -14,7 +14,7 @@ from operators.query.condition import normalise
 from operators.query.expressions import Expression
 from operators.query.predicate import Predicate
 from operators.sql.parse import parse_condition
-from tests.query_corpus import ALONE, KEYED, RANGES
+from tests.query_corpus import ALONE, FURTHER, KEYED, RANGES
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
 
@@ -25,7 +25,7 @@ def branches(text: str) -> tuple[Predicate, ...]:
     return normalise(parse_condition(text, "R", "S"), "R", "S").branches
 
 
-@pytest.mark.parametrize("text", [*KEYED, *RANGES, *ALONE])
+@pytest.mark.parametrize("text", [*KEYED, *RANGES, *ALONE, *FURTHER])
 def test_a_condition_prints_as_text_that_means_the_same(text: str) -> None:
     read = parse_condition(text, "R", "S")
     assert repr(parse_condition(repr(read), "R", "S")) == repr(read)
