@@ -159,7 +159,8 @@ def _to_decimal(column: pa.Array, target: pa.DataType) -> pa.Array:
             finite = np.isfinite(moved)
             valid = finite if valid is None else valid & finite
             rounded = np.copysign(np.floor(np.abs(np.where(finite, moved, 0.0)) + 0.5), moved)
-            numbers = np.array([int(each) for each in rounded], object)
+            small = not len(rounded) or np.abs(rounded).max() < 2.0**62
+            numbers = rounded.astype(np.int64) if small else np.array([int(each) for each in rounded], object)
         else:
             numbers = numbers.astype(object) * 10**target.scale
     numbers = numbers.astype(object)
@@ -243,8 +244,20 @@ def _text_of_floats(column: pa.Array) -> pa.Array:
     return pa.array(np.where(valid, numbers, 0).astype(np.str_), pa.string(), mask=~valid)
 
 
+_INTEGER = r"[+-]?[0-9]+"
+_FLOAT = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+
+
 def _from_text(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Each distinct text is read once."""
+    """Arrow reads numbers that fit the type; otherwise each distinct text is read once."""
+    number = _INTEGER if pa.types.is_integer(target) else _FLOAT if pa.types.is_floating(target) else None
+    if number is not None:
+        trimmed = pc.utf8_trim_whitespace(column)
+        if pc.all(pc.match_substring_regex(trimmed, rf"\A{number}\z")).as_py():
+            try:
+                return pc.replace_substring_regex(trimmed, r"\A\+", "").cast(target)
+            except pa.ArrowInvalid:  # one of them is beyond the type
+                pass
     encoded = column.dictionary_encode()
     found = [_read(text, target) for text in encoded.dictionary.to_pylist()]
     return pa.array(found, target).take(encoded.indices)
@@ -257,9 +270,9 @@ def _read(text: str, target: pa.DataType) -> Any:
             return {"true": True, "t": True, "1": True, "yes": True, "y": True,
                     "false": False, "f": False, "0": False, "no": False, "n": False}.get(written.lower())  # fmt: skip
         if types.is_integer(target):
-            return _within(int(written), target) if re.fullmatch(r"[+-]?[0-9]+", written) else None
+            return _within(int(written), target) if re.fullmatch(_INTEGER, written) else None
         if types.is_floating(target):
-            number = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?"
+            number = rf"{_FLOAT}|[+-]?inf(inity)?"
             return float(written) if re.fullmatch(number, written, re.IGNORECASE) else None
         if types.is_decimal(target):
             if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", written):

@@ -32,6 +32,8 @@ CASES: list[tuple[pa.DataType, pa.DataType, list[Any], list[Any]]] = [
      [Decimal("1.3"), Decimal("-1.3"), None]),
     (pa.string(), pa.int64(), [" 12 ", "-5", "x", "1.5", "", "0x1F", str(2**63), None],
      [12, -5, None, None, None, None, None, None]),
+    (pa.string(), pa.int64(), ["+7", "007", "-0", " 5\t", str(BIG), str(-(2**63))], [7, 7, 0, 5, BIG, -(2**63)]),
+    (pa.string(), pa.float64(), ["+1.5", "5.", ".5", "1E-3", "0.1", "1e400"], [1.5, 5.0, 0.5, 0.001, 0.1, math.inf]),
     (pa.string(), pa.float64(), ["1.5", "1e3", ".5", "inf", "nan", "x", "1_0"],
      [1.5, 1000.0, 0.5, math.inf, None, None, None]),
     (pa.string(), pa.decimal128(5, 2), ["1.255", "-1.255", "1000", "x"],
