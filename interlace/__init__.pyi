@@ -26,7 +26,9 @@ from operators import TimeWindow as TimeWindow
 from operators import UnboundedStateWarning as UnboundedStateWarning
 from operators import UnboundedWindow as UnboundedWindow
 from operators import WindowError as WindowError
+from operators import case as case
 from operators import col as col
+from operators import func as func
 from operators import function as function
 from operators import stream as stream
 from spark_bridge import FeedReport as FeedReport

@@ -7,6 +7,7 @@ Start with join (what the user writes), resolved_join (what follows from it), jo
 and join_run. Then follow the data through the rooms, each of which imports only those before it:
 
 - protocol: the messages between router, elements and collector; the two sides
+- functions: the built-in functions of values, in one table
 - query:    expressions, windows, kinds, the normal form of a condition
 - sql:      conditions and whole queries as text
 - values:   exact evaluation of expressions, keys of every type

@@ -30,12 +30,15 @@ from .query.errors import QueryError as QueryError
 from .query.errors import UnboundedStateWarning as UnboundedStateWarning
 from .query.errors import WindowError as WindowError
 from .query.expressions import Expression as Expression
-from .query.expressions import col as col
-from .query.expressions import stream as stream
 from .query.functions import Function as Function
 from .query.functions import function as function
 from .query.orderings import EveryK as EveryK
 from .query.orderings import Ordering as Ordering
+from .query.streams import BuiltinFunctions as BuiltinFunctions
+from .query.streams import case as case
+from .query.streams import col as col
+from .query.streams import func as func
+from .query.streams import stream as stream
 from .query.windows import CountWindow as CountWindow
 from .query.windows import TimeWindow as TimeWindow
 from .query.windows import UnboundedWindow as UnboundedWindow

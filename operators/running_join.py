@@ -229,14 +229,39 @@ def check_types(join: ResolvedJoin, schemas: Mapping[str, pa.Schema]) -> None:
             liveness(window, kinds[-1])
         except WindowError as error:
             raise SchemaError(f"stream '{stream}': {error}") from error
-    if kinds[LEFT] != kinds[RIGHT]:
+    if not _can_be_merged(kinds[LEFT], kinds[RIGHT]):
         shown = [f"'{stream}' has {kind or 'row numbers'}" for stream, kind in zip(join.streams, kinds, strict=True)]
-        raise SchemaError(f"event times of different types cannot be merged: {', '.join(shown)}: cast one of them")
+        remedy = _remedy(join, kinds)
+        raise SchemaError(f"event times of different types cannot be merged: {', '.join(shown)}: {remedy}")
     try:
         check_condition(join.condition, join.wheres, (left, right))
         join.selection.result_schema((left, right))
     except PredicateError as error:
         raise SchemaError(f"streams '{join.streams[LEFT]}' and '{join.streams[RIGHT]}': {error}") from error
+
+
+def _can_be_merged(one: pa.DataType | None, other: pa.DataType | None) -> bool:
+    """Whether event times of two types are numbers of the same unit: integers of any width are."""
+    if one is None or other is None:
+        return one is other
+    return bool(one == other or (pa.types.is_integer(one) and pa.types.is_integer(other)))
+
+
+def _remedy(join: ResolvedJoin, kinds: Sequence[pa.DataType | None]) -> str:
+    """The cast to write where event times cannot be merged."""
+    units = ("s", "ms", "us", "ns")
+    left, right = kinds
+    if left is None or right is None or not (pa.types.is_timestamp(left) and pa.types.is_timestamp(right)):
+        return "cast one of them"
+    if (left.tz is None) != (right.tz is None):
+        side = LEFT if left.tz is None else RIGHT
+        call = 'pc.assume_timezone(table["{0}"], "UTC")'
+    else:
+        side = LEFT if units.index(left.unit) < units.index(right.unit) else RIGHT
+        target = (right, left)[side]
+        zone = "" if target.tz is None else f', "{target.tz}"'
+        call = f'table["{{0}}"].cast(pa.timestamp("{target.unit}"{zone}))'
+    return f"cast that of '{join.streams[side]}': " + call.format(join.event_times[join.streams[side]])
 
 
 def _event_time_type(join: ResolvedJoin, stream: str, schema: pa.Schema) -> pa.DataType | None:

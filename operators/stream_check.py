@@ -46,7 +46,7 @@ class StreamCheck:
     def _check_keys(self, side: int, schema: pa.Schema) -> None:
         for branch in self.condition.branches:
             for dimension in branch.dimensions:
-                if not dimension.made:
+                if not dimension.made and dimension.computed[side] is None:
                     name = dimension.column(side)
                     try:
                         key_type(name, schema.field(name).type)

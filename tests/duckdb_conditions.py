@@ -14,10 +14,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tests import oracle_terms as term
-from tests.oracle_terms import constant, values_of
+from tests.oracle_terms import constant, nearest, values_of
 from tests.random_conditions import odd_and_known, third
 
-Sort = Literal["integer", "float", "decimal", "other"]
+Sort = Literal["integer", "float", "single", "half", "decimal", "other"]
 Sorts = tuple[Mapping[str, Sort], Mapping[str, Sort]]
 _ALIASES = ("l", "r")
 
@@ -30,7 +30,8 @@ def plain_columns(table: pa.Table) -> tuple[pa.Table, dict[str, Sort]]:
         kind = table[name].type
         values = values_of(table[name])
         if pa.types.is_floating(kind):
-            columns[name], sorts[name] = pa.array(values, pa.float64()), "float"
+            narrow: dict[int, Sort] = {16: "half", 32: "single"}
+            columns[name], sorts[name] = pa.array(values, pa.float64()), narrow.get(kind.bit_width, "float")
         elif pa.types.is_decimal(kind):
             millionths = [None if v is None else int(v * 10**6) for v in values]
             columns[name], sorts[name] = pa.array(millionths, pa.int64()), "decimal"
@@ -46,7 +47,7 @@ def sort_of(node: term.Value, sorts: Sorts) -> Sort:
     """What sort of value an expression has."""
     match node:
         case term.Column(side, name):
-            return sorts[side][name]
+            return "float" if sorts[side][name] in ("single", "half") else sorts[side][name]
         case term.Constant(written):
             value = constant(written)
             if isinstance(value, Fraction):
@@ -54,6 +55,8 @@ def sort_of(node: term.Value, sorts: Sorts) -> Sort:
             return "integer" if isinstance(value, int) else "float" if isinstance(value, float) else "other"
         case term.Negative(operand) | term.Absolute(operand):
             return sort_of(operand, sorts)
+        case term.Apply(_, arguments):
+            return sort_of(arguments[0], sorts)
     found = {sort_of(node.one, sorts), sort_of(node.other, sorts)}
     return "decimal" if "decimal" in found else "float" if "float" in found else "integer"
 
@@ -74,6 +77,8 @@ def value_sql(node: term.Value, sorts: Sorts, wanted: Sort) -> str:
             sql = f"({product} // 1000000)"
         case term.Arithmetic(sign, one, other):
             sql = f"({value_sql(one, sorts, own)} {sign} {value_sql(other, sorts, own)})"
+        case term.Apply(name, arguments):
+            sql = f"{name}({', '.join(value_sql(each, sorts, own) for each in arguments)})"
         case term.Negative(operand):
             return f"(-{value_sql(operand, sorts, wanted)})"
         case term.Absolute(operand):
@@ -100,6 +105,7 @@ def condition_sql(node: term.Condition, sorts: Sorts) -> str:
     """A condition between the tables l and r."""
 
     def compared(op: str, one: term.Value, other: term.Value) -> str:
+        one, other = _met(one, other, sorts), _met(other, one, sorts)
         found = {sort_of(one, sorts), sort_of(other, sorts)}
         common: Sort = "decimal" if "decimal" in found else "float" if "float" in found else "integer"
         return f"({_known(one, sorts, common)} {op} {_known(other, sorts, common)})"
@@ -113,6 +119,12 @@ def condition_sql(node: term.Condition, sorts: Sorts) -> str:
             return f"({' OR '.join(compared('=', operand, choice) for choice in choices)})"
         case term.IsNull(operand):
             return f"({_known(operand, sorts, sort_of(operand, sorts))} IS NULL)"
+        case term.Distinct(one, other):
+            same = compared("=", one, other)
+            both = f"({condition_sql(term.IsNull(one), sorts)} AND {condition_sql(term.IsNull(other), sorts)})"
+            return f"(NOT (coalesce({same}, FALSE) OR {both}))"
+        case term.IsTruth(part, value):
+            return f"({condition_sql(part, sorts)} IS {str(value).upper()})"
         case term.And(parts):
             return f"({' AND '.join(condition_sql(part, sorts) for part in parts)})"
         case term.Or(parts):
@@ -125,6 +137,17 @@ def condition_sql(node: term.Condition, sorts: Sorts) -> str:
             known = value_sql(other, sorts, sort_of(other, sorts))
             return f"(CASE WHEN {known} IS NULL THEN NULL ELSE {value_sql(one, sorts, 'integer')} % 2 = 1 END)"
     raise TypeError(node)
+
+
+def _met(one: term.Value, other: term.Value, sorts: Sorts) -> term.Value:
+    """A number that is written beside a column of float32 or float16 is the nearest of these."""
+    if isinstance(one, term.Negative):
+        return term.Negative(_met(one.operand, other, sorts))
+    other = term.signless(other)
+    if isinstance(one, term.Constant) and isinstance(one.written, float) and isinstance(other, term.Column):
+        code = {"single": "f", "half": "e"}.get(sorts[other.side][other.name])
+        return one if code is None else term.Constant(nearest(one.written, code))
+    return one
 
 
 def _known(node: term.Value, sorts: Sorts, wanted: Sort) -> str:

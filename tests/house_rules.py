@@ -32,7 +32,10 @@ ROOMS = {
         *("edges", "flight", "process", "local", "on_ray", "simulated"),
     ),
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),
-    "operators": ("protocol", "query", "sql", "values", "bounds", "intake", "routing", "results", "engines"),
+    "operators": (
+        *("protocol", "functions", "query", "sql", "values"),
+        *("bounds", "intake", "routing", "results", "engines"),
+    ),
     "operators/engines": ("shared", *ENGINES),
     "interlace": ("files", "yaml_form", "foreground", "command_line"),
 }

@@ -11,6 +11,7 @@ it is unknown.
 from __future__ import annotations
 
 import operator
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -19,6 +20,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
+
+from tests.oracle_functions import FUNCTIONS
 
 Number = int | float
 Op = Literal["<", "<=", ">", ">=", "=", "!="]
@@ -40,6 +43,27 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 # --- values ---------------------------------------------------------------------------------------
 
 
+class Single(float):
+    """A value of a column of float32."""
+
+    code = "f"
+
+
+class Half(Single):
+    """A value of a column of float16."""
+
+    code = "e"
+
+
+def nearest(number: float, code: str) -> float:
+    """The value of a narrower type that is nearest to a number; the number itself if that is beyond its range."""
+    try:
+        found: float = struct.unpack(code, struct.pack(code, number))[0]
+    except OverflowError:
+        return number
+    return found
+
+
 def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """A column as the values that the law computes with."""
     kind = column.type
@@ -47,6 +71,9 @@ def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
         return values_of(column.cast(kind.value_type))
     if pa.types.is_boolean(kind):
         return [None if v is None else int(v) for v in column.to_pylist()]
+    if pa.types.is_float32(kind) or pa.types.is_float16(kind):
+        narrow = Half if pa.types.is_float16(kind) else Single
+        return [None if v is None else narrow(v) for v in column.to_pylist()]
     if pa.types.is_floating(kind):
         return [None if v is None else float(v) for v in column.to_pylist()]
     if pa.types.is_decimal(kind):
@@ -113,10 +140,38 @@ def has_decimals(left: Row, right: Row, *operands: Value) -> bool:
     return any(isinstance(leaf, Fraction) for operand in operands for leaf in operand.leaves(left, right))
 
 
+def met(one: Value, other: Value, left: Row, right: Row) -> Value:
+    """An operand of a comparison; a number that is written beside a column of float32 is the nearest float32."""
+    if isinstance(one, Negative):
+        return Negative(met(one.operand, other, left, right))
+    column = signless(other)
+    if isinstance(one, Constant) and isinstance(one.written, float) and isinstance(column, Column):
+        value = column.leaves(left, right)[0]
+        if isinstance(value, Single):
+            return Constant(nearest(one.written, value.code))
+    return one
+
+
+def signless(value: Value) -> Value:
+    """What is left of a value without changes of its sign."""
+    match value:
+        case Negative(operand) | Absolute(operand) | Arithmetic("-", Constant(0), operand):
+            return signless(operand)
+        case Arithmetic("*", Constant(1 | -1), operand) | Arithmetic("*", operand, Constant(1 | -1)):
+            return signless(operand)
+    return value
+
+
+def compared(one: Value, other: Value, left: Row, right: Row) -> tuple[Any, Any]:
+    """The values that a comparison compares."""
+    one, other = met(one, other, left, right), met(other, one, left, right)
+    decimals = has_decimals(left, right, one, other)
+    return evaluate(one, left, right, decimals), evaluate(other, left, right, decimals)
+
+
 def compare(op: Op, one: Value, other: Value, left: Row, right: Row) -> Truth:
     """`one op other` for one pair of rows; unknown where an operand is null or NaN."""
-    decimals = has_decimals(left, right, one, other)
-    x, y = evaluate(one, left, right, decimals), evaluate(other, left, right, decimals)
+    x, y = compared(one, other, left, right)
     return None if is_absent(x) or is_absent(y) else bool(COMPARISONS[op](x, y))
 
 
@@ -223,7 +278,23 @@ class Absolute:
         return abs(self.operand.value(left, right, number))
 
 
-Value = Column | Constant | Arithmetic | Negative | Absolute
+@dataclass(frozen=True)
+class Apply:
+    """A built-in function; to the operand around it, it is a value like a column's. NaN is null to it."""
+
+    name: str
+    arguments: tuple[Value, ...]
+    divides: ClassVar[bool] = False
+
+    def leaves(self, left: Row, right: Row) -> list[Any]:
+        given = [evaluate(each, left, right, has_decimals(left, right, each)) for each in self.arguments]
+        return [FUNCTIONS[self.name](*[None if is_absent(value) else value for value in given])]
+
+    def value(self, left: Row, right: Row, number: Callable[[Any], Any]) -> Any:
+        return number(self.leaves(left, right)[0])
+
+
+Value = Column | Constant | Arithmetic | Negative | Absolute | Apply
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -273,6 +344,31 @@ class IsNull:
 
     def truth(self, left: Row, right: Row) -> Truth:
         return is_absent(evaluate(self.operand, left, right, has_decimals(left, right, self.operand)))
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """`one IS DISTINCT FROM other`: null and NaN are equal to each other and to nothing else."""
+
+    one: Value
+    other: Value
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        x, y = compared(self.one, self.other, left, right)
+        if is_absent(x) or is_absent(y):
+            return not (is_absent(x) and is_absent(y))
+        return bool(x != y)
+
+
+@dataclass(frozen=True)
+class IsTruth:
+    """`part IS TRUE` or `part IS FALSE`: never unknown."""
+
+    part: Condition
+    value: bool
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return self.part.truth(left, right) is self.value
 
 
 @dataclass(frozen=True)
@@ -363,7 +459,7 @@ class Band:
 
 
 Term = Comparison | Band
-Condition = Compare | Between | In | IsNull | Function | And | Or | Not | Comparison | Band
+Condition = Compare | Between | In | IsNull | Distinct | IsTruth | Function | And | Or | Not | Comparison | Band
 
 
 def key_columns(condition: Condition) -> tuple[list[str], list[str]]:

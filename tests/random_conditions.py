@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from tests import oracle_terms as term
 from tests.key_families import Family
 
+_COALESCED = {"integers", "strings", "binaries", "instants"}
+"""Families whose constants have the type of a column, so that coalesce does not change it."""
+
 _OPS: tuple[term.Op, ...] = ("<", "<=", ">", ">=", "=", "!=")
 
 
@@ -56,6 +59,9 @@ def shifted(draw: st.DrawFn, side: int, slot: Slot) -> term.Value:
     """A column, as it is or moved and scaled as its family allows: linear in it."""
     column: term.Value = term.Column(side, slot.name)
     algebra = slot.family.algebra
+    if slot.family.name in _COALESCED and draw(st.integers(0, 5)) == 0:
+        constants = [value for value in slot.family.constants if not isinstance(value, float)]
+        column = term.Apply("coalesce", (column, term.Constant(draw(st.sampled_from(constants)))))
     if algebra in ("none", "times") or draw(st.integers(0, 2)) > 0:
         return column
     shift = term.Constant(draw(st.sampled_from(slot.family.shifts)))
@@ -85,7 +91,7 @@ def between_streams(draw: st.DrawFn, slots: tuple[Slot, ...]) -> term.Condition:
     slot = draw(st.sampled_from(slots))
     sides = draw(st.sampled_from([(0, 1), (1, 0)]))
     one, other = (draw(shifted(side, slot)) for side in sides)
-    shapes = ["compare", "compare", "compare", "between"]
+    shapes = ["compare", "compare", "compare", "between", "distinct"]
     if slot.family.algebra != "none":
         shapes.append("band")
     shape = draw(st.sampled_from(shapes))
@@ -93,6 +99,9 @@ def between_streams(draw: st.DrawFn, slots: tuple[Slot, ...]) -> term.Condition:
         return term.Compare(draw(st.sampled_from(_OPS)), one, other)
     if shape == "between":
         return term.Between(one, other, draw(shifted(sides[1], slot)))
+    if shape == "distinct":
+        distinct = term.Distinct(one, other)
+        return term.Not(distinct) if draw(st.integers(0, 2)) else distinct
     difference = term.Arithmetic("-", term.Column(sides[0], slot.name), term.Column(sides[1], slot.name))
     width = term.Constant(draw(st.sampled_from([s for s in slot.family.shifts if s >= type(s)(0)])))
     within: term.Op = draw(st.sampled_from(["<=", "<=", "<", ">", "="]))
@@ -144,7 +153,8 @@ def conditions(slots: tuple[Slot, ...]) -> st.SearchStrategy[term.Condition]:
     atoms = st.one_of(
         between_streams(slots), between_streams(slots), between_streams(slots), of_one_stream(slots), of_pairs(slots)
     )
-    parts = atoms | atoms.map(term.Not)
+    truths = st.builds(term.IsTruth, atoms, st.booleans())
+    parts = st.one_of(atoms, atoms.map(term.Not), atoms, truths | truths.map(term.Not))
     conjunctions = st.lists(parts, min_size=1, max_size=4).map(_and)
     alternatives = st.lists(conjunctions, min_size=2, max_size=3).map(lambda found: term.Or(tuple(found)))
     mixed = st.tuples(parts, alternatives | alternatives.map(term.Not)).map(term.And)
@@ -162,6 +172,6 @@ def uses_functions(condition: term.Condition) -> bool:
             return True
         case term.And(parts) | term.Or(parts):
             return any(map(uses_functions, parts))
-        case term.Not(part):
+        case term.Not(part) | term.IsTruth(part):
             return uses_functions(part)
     return False

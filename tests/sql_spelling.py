@@ -40,6 +40,14 @@ def as_sql(node: term.Condition | term.Value, roles: Roles) -> str:
             return f"({sql(operand)} IN ({', '.join(map(sql, choices))}))"
         case term.IsNull(operand):
             return f"({sql(operand)} IS NULL)"
+        case term.Not(term.Distinct(one, other)):
+            return f"({sql(one)} IS NOT DISTINCT FROM {sql(other)})"
+        case term.Distinct(one, other):
+            return f"({sql(one)} IS DISTINCT FROM {sql(other)})"
+        case term.IsTruth(part, value):
+            return f"({sql(part)} IS {str(value).upper()})"
+        case term.Apply(name, arguments):
+            return f"{name}({', '.join(map(sql, arguments))})"
         case term.And(parts):
             return f"({' AND '.join(map(sql, parts))})"
         case term.Or(parts):

@@ -23,7 +23,7 @@ def check_condition(
     for expression in (condition.written, *wheres):
         if expression is not None:
             found = type_of(expression, column_type)
-            if not pa.types.is_boolean(found):
+            if not (pa.types.is_boolean(found) or pa.types.is_null(found)):
                 raise PredicateError(
                     f"`{expression!r}` is {found}, not a condition: compare it with something, "
                     "or use a column of booleans"

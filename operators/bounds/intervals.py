@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from indexes import Interval, Keys
 from operators.bounds.bound_dimension import BoundDimension
+from operators.bounds.dimension_keys import value_type
 from operators.bounds.float_bounds import FloatHalfLine, rounded
 from operators.bounds.float_values import ADD_PROBE, MULTIPLY, FloatValue, domain_of, program_of
 from operators.bounds.integer_bounds import (
@@ -27,8 +28,15 @@ from operators.bounds.integer_bounds import (
     RoundedHalfLine,
     integer_half_line,
 )
-from operators.bounds.lead_bounds import bind_leads
-from operators.bounds.value_types import Types, check_types, exact_value, has_decimals, is_float, linear
+from operators.bounds.lead_bounds import EveryKey, bind_leads
+from operators.bounds.value_types import (
+    Types,
+    check_types,
+    has_decimals,
+    is_difference_of_dates,
+    is_float,
+    linear,
+)
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.comparison_operators import Order, bounds_of, mirrored, rounds_up
 from operators.query.predicate import (
@@ -38,7 +46,6 @@ from operators.query.predicate import (
     ConstantValue,
     Dimension,
 )
-from operators.values.key_types import key_type
 
 HalfLine = IntegerHalfLine | RoundedHalfLine | FloatHalfLine
 
@@ -89,9 +96,11 @@ def _meet(bounds: list[np.ndarray], pick: Any) -> np.ndarray | None:
 
 def bind(dimension: Dimension, left_type: pa.DataType, right_type: pa.DataType) -> BoundDimension:
     """Bind a dimension to the types of its columns; raises PredicateError if they cannot be compared."""
-    types = (key_type(dimension.left, left_type), key_type(dimension.right, right_type))
+    types = (value_type(dimension, LEFT, left_type), value_type(dimension, RIGHT, right_type))
     for comparison in dimension.comparisons:
         check_types(comparison, types)
+    if any(kind.family == "null" for kind in types):
+        return EveryKey(dimension, *types)
     if any(kind.is_lead for kind in types):
         return bind_leads(dimension, types)
     left, right = (
@@ -127,7 +136,7 @@ def _half_line(comparison: Comparison, order: Order, types: Types, probe_side: i
     elif isinstance(other, float) and not has_decimals(comparison, types):
         constant -= math.ceil(other) if rounds_up(order) else math.floor(other)
     else:
-        constant -= exact_value(other)
+        constant -= linear(other, types, in_days=is_difference_of_dates(key_term, types))[2]
     return integer_half_line(*_whole(key_factor, probe_factor, constant), order)
 
 

@@ -15,11 +15,11 @@ from indexes import Interval, Keys
 from operators.bounds.bound_dimension import BoundDimension
 from operators.bounds.integer_bounds import INT64_MAX, INT64_MIN
 from operators.bounds.value_types import Types, linear
+from operators.functions.families import COMPOSED, TEXTS
 from operators.protocol.sides import LEFT
 from operators.query.comparison_operators import Order, bounds_of, is_upper, mirrored
 from operators.query.errors import PredicateError
 from operators.query.predicate import Chain, Comparison, Dimension
-from operators.values.families import TEXTS
 from operators.values.key_types import KeyType, plain_type
 
 _SLACK = 2.0**-48
@@ -31,7 +31,7 @@ _LEAST_SLACK = 1e-200
 
 @dataclass(frozen=True)
 class TextBounds(BoundDimension):
-    """Columns of strings or binary, without arithmetic."""
+    """Columns of strings, binary, lists, structs or intervals, without arithmetic."""
 
     def intervals(self, probe_side: int, values: Keys) -> Interval:
         """As `BoundDimension.intervals`. Cost: O(rows)."""
@@ -44,6 +44,17 @@ class TextBounds(BoundDimension):
                 else:
                     low = values.values
         return _of_valid(low, high, values, self.negated)
+
+
+@dataclass(frozen=True)
+class EveryKey(BoundDimension):
+    """Functions whose values have no common keys: every pair is a candidate, and the residual settles it."""
+
+    def intervals(self, probe_side: int, values: Keys) -> Interval:
+        """As `BoundDimension.intervals`. Cost: O(rows)."""
+        floats = self.key_type(1 - probe_side).dtype == np.float64
+        low = np.full(len(values), -np.inf if floats else INT64_MIN)
+        return _of_valid(low, np.full(len(values), np.inf if floats else INT64_MAX), values, self.negated)
 
 
 @dataclass(frozen=True)
@@ -96,9 +107,11 @@ class DecimalBounds(BoundDimension):
 
 def bind_leads(dimension: Dimension, types: Types) -> BoundDimension:
     """Bind a dimension with leads on at least one side; its types have been checked."""
-    if types[0].family in TEXTS:
+    if types[0].family in (*TEXTS, *COMPOSED):
         return TextBounds(dimension, *types)
     for kind, other in (types, types[::-1]):
+        if kind.family != "decimal" and dimension.is_computed:
+            return EveryKey(dimension, *types)
         if kind.family != "decimal":
             raise _integer_beside_long_decimal(dimension, kind, other)
     left, right = (

@@ -3,7 +3,8 @@
 If a decimal occurs in a comparison, the whole comparison is exact, and constants are the decimals as written. Otherwise
 each side is judged alone: a side with a float column, a float constant or a division is float64 throughout, operation
 by operation as written; any other side is exact and cannot overflow. The two sides are then compared by value, exactly.
-Dates and times are numbers of nanoseconds.
+Dates and times are numbers of nanoseconds; a whole number that is added to a date, or compared with the difference of
+two dates, is a number of days.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
+from operators.functions.families import COMPOSED, NUMBERS, TEXTS, TIMES, Family, article, combined, comparable, scaled
 from operators.protocol.sides import LEFT
 from operators.query.constant_arithmetic import exact_number
 from operators.query.errors import PredicateError
@@ -24,9 +26,10 @@ from operators.query.predicate import (
     Operation,
 )
 from operators.values.casts import remedy
-from operators.values.families import NUMBERS, TEXTS, TIMES, Family, article, combined, comparable, scaled
+from operators.values.expression_types import check_shapes
 from operators.values.key_types import KeyType
 
+_DAY = 86_400_000_000_000
 Term = Chain | Combined | ConstantValue
 Types = tuple[KeyType, KeyType]
 
@@ -35,8 +38,18 @@ def check_types(comparison: Comparison, types: Types) -> None:
     """Raise PredicateError if the two sides of a comparison cannot be compared."""
     checker = _Checker(comparison, types)
     subject, other = checker.family(comparison.subject), checker.family(comparison.object)
+    if other == "integer" and is_difference_of_dates(comparison.subject, types):
+        return
     if not comparable(subject, other):
         checker.refuse(subject, "compared with", other)
+    if subject in COMPOSED:
+        check_shapes(comparison.written, types[0].arrow, types[1].arrow)
+
+
+def is_difference_of_dates(term: Term, types: Types) -> bool:
+    """Whether a side is one date minus another, and nothing more."""
+    plain = isinstance(term, Combined) and term.operator == "-" and not term.operations
+    return plain and all(types[chain.side].family == "date" for chain in _chains(term))
 
 
 def has_decimals(comparison: Comparison, types: Types) -> bool:
@@ -55,8 +68,11 @@ def is_float(term: Term, comparison: Comparison, types: Types) -> bool:
     return any(one.operator == "/" or isinstance(one.constant, float) for one in _operations(term))
 
 
-def linear(term: Term, types: Types) -> tuple[Fraction, Fraction, Fraction]:
-    """``(a, b, c)`` so that the side is ``a * left key + b * right key + c``, exactly; times in nanoseconds."""
+def linear(term: Term, types: Types, in_days: bool = False) -> tuple[Fraction, Fraction, Fraction]:
+    """``(a, b, c)`` so that the side is ``a * left key + b * right key + c``, exactly; times in nanoseconds.
+
+    in_days: a whole number alone is a number of days.
+    """
     if isinstance(term, Combined):
         first, second = linear(term.first, types), linear(term.second, types)
         sign = 1 if term.operator == "+" else -1
@@ -66,9 +82,12 @@ def linear(term: Term, types: Types) -> tuple[Fraction, Fraction, Fraction]:
         a, b = (kind.unit, Fraction(0)) if term.side == LEFT else (Fraction(0), kind.unit)
         c = kind.offset * kind.unit
     else:
-        return Fraction(0), Fraction(0), exact_value(term)
+        return Fraction(0), Fraction(0), exact_value(term) * (_DAY if in_days and isinstance(term, int) else 1)
+    dated = isinstance(term, Chain) and types[term.side].family == "date"
     for operation in term.operations:
         amount = exact_value(operation.constant)
+        if dated and isinstance(operation.constant, int):
+            amount *= _DAY
         if operation.operator in ("+", "-"):
             c += amount if operation.operator == "+" else -amount
             continue
@@ -136,6 +155,8 @@ class _Checker:
                 raise self.error(f"{article(family)} cannot be negated")
             return family
         constant = self.family(operation.constant)
+        if family == "date" and constant == "integer" and operation.operator in ("+", "-"):
+            return family
         if operation.operator in ("*", "/"):
             found = scaled(family, operation.operator, constant)
             if found is None and family in TIMES and constant in NUMBERS:

@@ -86,13 +86,16 @@ class Late:
 
 
 def late_schema(event_time: pa.DataType) -> pa.Schema:
-    """Return the columns of the output `late` for an event-time column of that type."""
+    """Return the columns of the output `late` for an event-time column of that type.
+
+    Integers of all widths are int64 there: two streams may have event times of different widths.
+    """
     return pa.schema(
         [
             ("stream", pa.string()),
             ("source", pa.string()),
             ("offset", pa.int64()),
-            ("event_time", event_time),
+            ("event_time", pa.int64() if pa.types.is_integer(event_time) else event_time),
             ("reason", pa.string()),
         ]
     )
@@ -101,11 +104,12 @@ def late_schema(event_time: pa.DataType) -> pa.Schema:
 def late_batch(stream: str, source: str, first: int, times: pa.Array, late: Late) -> pa.RecordBatch:
     """Build the output `late` for a batch; `times` are the event times of all its rows, as they were sent."""
     count = len(late.rows)
+    schema = late_schema(times.type)
     columns = [
         pa.repeat(pa.scalar(stream, pa.string()), count),
         pa.repeat(pa.scalar(source, pa.string()), count),
         pa.array(first + late.rows),
-        times.take(pa.array(late.rows)),
+        times.take(pa.array(late.rows)).cast(schema.field("event_time").type),
         pa.array([None, *_TEXTS.values()], pa.string()).take(pa.array(late.reasons)),
     ]
-    return pa.record_batch(columns, schema=late_schema(times.type))
+    return pa.record_batch(columns, schema=schema)

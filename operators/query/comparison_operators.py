@@ -82,6 +82,11 @@ def is_lower(operator: ComparisonOperator) -> bool:
     return operator in (">", ">=")
 
 
+def strict(operator: ComparisonOperator) -> ComparisonOperator:
+    """The operator without equality: ``<`` of ``<=``; others as they are."""
+    return {"<=": "<", ">=": ">"}.get(operator, operator)  # type: ignore[return-value]
+
+
 def strict_shift(operator: Order) -> int:
     """Over integers a strict bound is the closed one moved by this: ``x < n`` is ``x <= n - 1``."""
     return {"<": -1, ">": 1}.get(operator, 0)

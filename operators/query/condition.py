@@ -7,9 +7,13 @@ earlier one has found. Each predicate is a conjunction, and each part of it goes
 - a condition on one stream alone is evaluated once per row: a filter;
 - the rest is evaluated on the pairs that the dimensions find: the residual.
 
-NOT is pushed down to the comparisons, which is exact in three-valued logic. OR becomes alternatives, each with a search
-of its own. It stays in the residual instead if an equality or a band beside it already finds few pairs, if some
-alternative has nothing to search by, or if there would be more than `MOST_BRANCHES` alternatives.
+A function of one column counts as a column, whose values are computed before keys are made of them; the comparison is
+evaluated again on the pairs found. NOT is pushed down to the comparisons, which is exact in three-valued logic.
+``x IS NOT DISTINCT FROM y`` is ``x = y OR (x IS NULL AND y IS NULL)``: a search, and the nulls of both.
+
+OR becomes alternatives, each with a search of its own. It stays in the residual instead if an equality or a band beside
+it already finds few pairs, if some alternative has nothing to search by, or if there would be more than `MOST_BRANCHES`
+alternatives.
 
     R.a = S.a AND (R.x < S.x OR R.y < S.y)      one search by a, and the OR on what it finds
     R.x < S.x AND (R.a = S.a OR R.b = S.b)      two: x and a; x and b, without pairs for which R.a = S.a is true
@@ -19,32 +23,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import reduce
 
+import pyarrow as pa
+
 from operators.protocol.sides import LEFT, RIGHT
-from operators.query.comparison_operators import is_lower, mirrored, negated
+from operators.query.comparison_operators import COMPARE, is_lower, mirrored, negated
 from operators.query.constant_arithmetic import negative
 from operators.query.errors import PredicateError
 from operators.query.expressions import (
     Absolute,
     Alias,
     And,
-    Arithmetic,
+    Apply,
     Between,
     Call,
+    Cast,
     Column,
     Compare,
     Constant,
+    Distinct,
     Expression,
     In,
     IsNull,
-    Negate,
+    IsTruth,
     Not,
     Or,
+    children,
 )
+from operators.query.expressions import columns_in as columns_in  # noqa: PLC0414 - later rooms import it from here
 from operators.query.predicate import (
     ALL_ROWS,
     Comparison,
@@ -114,21 +124,6 @@ def normalise(condition: Expression, left: str, right: str) -> Condition:
     return Condition(left, right, tuple(branches), condition)
 
 
-def columns_in(expression: Expression) -> Iterator[Column]:
-    """Every mention of a column, in the order of the text."""
-    if isinstance(expression, Column):
-        yield expression
-    for child in children(expression):
-        yield from columns_in(child)
-
-
-def children(expression: Expression) -> Iterator[Expression]:
-    """The expressions that an expression is made of."""
-    for each in fields(expression):
-        value = getattr(expression, each.name)
-        yield from (one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Expression))
-
-
 def conjunction(parts: Sequence[Expression]) -> Expression:
     """The conjunction of one or more conditions."""
     return reduce(And, parts)
@@ -187,17 +182,29 @@ class _Reader:
                 return condition
             case Compare(operator, left, right):
                 self.check_values(left, right)
+                _check_truths(left, right)
                 found = Compare(negated(operator) if under_not else operator, left, right)
-                return self.two_ranges(found)
+                return folded(self.two_ranges(found))
+            case Distinct(left, right):
+                self.check_values(left, right)
+                return _same(left, right) if under_not else _different(left, right)
+            case IsTruth(operand, value) if not under_not:  # where unknown and false come to the same
+                return self.without_not(operand, not value)
+            case IsTruth(operand):
+                self.without_not(operand)
             case IsNull(operand):
                 self.check_values(operand)
-            case Call(arguments=arguments):
-                self.check_values(*arguments)
+            case Call(returns=returns) if returns is not None and not pa.types.is_boolean(returns):
+                raise PredicateError(f"`{condition!r}` returns {returns}, not a condition: compare it with something")
+            case Call() | Apply() | Cast():
+                self.check_values(*children(condition))
             case Column():  # a column of booleans
                 self.check_values(condition)
                 return Compare("=", condition, Constant(not under_not))
             case Constant(bool()):
                 return Constant(condition.value != under_not)
+            case Constant(None):  # unknown and false come to the same
+                return Constant(False)
             case _:
                 raise PredicateError(f"`{condition!r}` is not a condition: write {self.comparisons.example}")
         return Not(condition) if under_not else condition
@@ -215,19 +222,14 @@ class _Reader:
         return Or(Compare(operator, left.operand, right), Compare(mirrored(operator), left.operand, below))
 
     def check_values(self, *terms: Expression) -> None:
-        """Refuse a condition where a value is expected, and columns of unknown streams."""
+        """Refuse an alias, and columns of unknown streams."""
         for term in terms:
             match term:
                 case Column(stream):
                     self.comparisons.side(term, stream)
-                case Constant() | Negate() | Arithmetic() | Absolute():
-                    self.check_values(*children(term))
                 case Alias():
                     raise PredicateError(f"`{term!r}`: an alias belongs in the select list, not in a condition")
-                case _:
-                    raise PredicateError(
-                        f"`{term!r}` is a condition where a value is expected: join conditions with AND (&)"
-                    )
+            self.check_values(*children(term))
 
     def expand(self, parts: list[Expression]) -> list[list[Expression]]:
         """The alternatives of a conjunction, each a conjunction; an OR left inside one goes to the residual."""
@@ -269,18 +271,19 @@ class _Reader:
         rest: list[Expression] = []
         for part in parts:
             sides = sides_of(part, self.roles)
-            if isinstance(part, Constant):
-                if not part.value:
-                    raise PredicateError("the condition is never true: write one that some pair satisfies")
-            elif not sides:
-                raise PredicateError(f"`{part!r}` names no column: write {self.comparisons.example}")
-            elif len(sides) == 1:
+            if isinstance(part, Constant) and part.value:
+                continue
+            if len(sides) == 1:
                 alone[sides.pop()].append(part)
-            else:
-                try:
-                    comparisons += self.comparisons.read(part)
-                except NotAnIntervalError:
-                    rest.append(part)
+                continue
+            try:
+                found = self.comparisons.read(part)
+            except NotAnIntervalError:  # also what no column decides: it is never true, or tested like the rest
+                rest.append(part)
+                continue
+            comparisons += found
+            if any(one.is_computed for one in found):
+                rest.append(part)
         left, right = (conjunction(each) if each else None for each in (alone[LEFT], alone[RIGHT]))
         return Predicate(
             *self.roles,
@@ -289,6 +292,45 @@ class _Reader:
             conjunction(rest) if rest else None,
             excluded,
         )
+
+
+def folded(condition: Expression) -> Expression:
+    """A comparison of two constants as TRUE or FALSE, where unknown and false come to the same; others as they are."""
+    match condition:
+        case Compare(_, Constant(None), _) | Compare(_, _, Constant(None)):
+            return Constant(False)
+        case Compare(operator, Constant(one), Constant(other)) if _alike(one, other):
+            return Constant(bool(COMPARE[operator](one, other)))
+    return condition
+
+
+def _check_truths(left: Expression, right: Expression) -> None:
+    """Refuse ``(R.a < S.a) < 3``, which is rarely meant; types tell the other cases."""
+    conditions = (Compare, Between, And, Or, Not, IsNull, IsTruth, Distinct)
+    for one, other in ((left, right), (right, left)):
+        plain = isinstance(other, Constant) and not isinstance(other.value, bool) and other.value is not None
+        if isinstance(one, conditions) and plain:
+            raise PredicateError(f"`{one!r}` is a condition where a value is expected: join conditions with AND (&)")
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether Python compares two constants as the law does."""
+    numbers = (bool, int, float, Decimal)
+    if isinstance(one, numbers) and isinstance(other, numbers):
+        return {type(one), type(other)} <= {bool, int} or (type(one) is type(other) and not isinstance(one, float))
+    return type(one) is type(other) and isinstance(one, str | bytes)
+
+
+def _same(left: Expression, right: Expression) -> Expression:
+    """``left IS NOT DISTINCT FROM right`` where unknown and false come to the same."""
+    return Or(folded(Compare("=", left, right)), And(IsNull(left), IsNull(right)))
+
+
+def _different(left: Expression, right: Expression) -> Expression:
+    """``left IS DISTINCT FROM right`` where unknown and false come to the same."""
+    one = And(IsNull(left), Not(IsNull(right)))
+    other = And(Not(IsNull(left)), IsNull(right))
+    return Or(folded(Compare("!=", left, right)), Or(one, other))
 
 
 def conjuncts(condition: Expression) -> Iterator[Expression]:

@@ -93,9 +93,11 @@ def constant_value(value: object) -> ConstantValue:
     )
 
 
-def written_constant(value: ConstantValue) -> str:
+def written_constant(value: ConstantValue | None) -> str:
     """``value`` as SQL text."""
     match value:
+        case None:
+            return "NULL"
         case bool():
             return str(value).upper()
         case str():

@@ -1,20 +1,24 @@
 """Column expressions: join conditions written in Python.
 
-After ``R = stream("R")``, its columns are ``R.power`` or ``R["power"]``. Arithmetic, comparisons, ``abs``,
-``.between``, ``.isin``, ``.is_null``, ``&``, ``|`` and ``~`` build a tree that prints as the SQL it means.
-`query.functions` adds the user's own conditions. Only the kind of a literal is checked here: `query.predicate` and
-`values.evaluation` decide which trees a join can run, so Python and SQL get the same rules and the same messages.
+Arithmetic, comparisons, ``abs``, ``.between``, ``.isin``, ``.is_null``, ``&``, ``|`` and ``~`` build a tree that prints
+as the SQL it means. `query.streams` names columns and built-in functions, `query.functions` adds the user's own. Only
+the kind of a literal is checked here: `query.predicate` and `values.evaluation` decide which trees a join can run, so
+Python and SQL get the same rules and the same messages.
 
 ``==`` builds a condition, so compare two expressions by their ``repr``. Expressions hash by identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 from typing import Literal as Choice
 
+import pyarrow as pa
+
+from operators.functions.builtins import BUILTINS
+from operators.functions.type_casts import type_name
 from operators.query.comparison_operators import ComparisonOperator
 from operators.query.constants import ConstantValue, constant_value, identifier, written_constant
 from operators.query.errors import PredicateError
@@ -55,6 +59,32 @@ class Expression:
 
     def __rtruediv__(self, other: object) -> Expression:
         return Arithmetic("/", as_expression(other), self)
+
+    def __mod__(self, other: object) -> Expression:
+        return Apply("%", (self, as_expression(other)))
+
+    def __rmod__(self, other: object) -> Expression:
+        return Apply("%", (as_expression(other), self))
+
+    def __floordiv__(self, other: object) -> Expression:
+        return Apply("div", (self, as_expression(other)))
+
+    def __rfloordiv__(self, other: object) -> Expression:
+        return Apply("div", (as_expression(other), self))
+
+    def __pow__(self, other: object) -> Expression:
+        return Apply("power", (self, as_expression(other)))
+
+    def __rpow__(self, other: object) -> Expression:
+        return Apply("power", (as_expression(other), self))
+
+    def __getitem__(self, place: str | int) -> Expression:
+        """A field of a struct by its name, or an element of a list by its number, from 1."""
+        if isinstance(place, str):
+            return Apply("struct_field", (self, Constant(place)))
+        return Apply("list_element", (self, as_expression(place)))
+
+    __iter__: ClassVar[None] = None  # having items does not make it a sequence
 
     def __neg__(self) -> Expression:
         return Negate(self)
@@ -104,6 +134,36 @@ class Expression:
         """``self IS NOT NULL``: false for null and for NaN, and never unknown."""
         return Not(IsNull(self))
 
+    def is_distinct_from(self, other: object) -> Distinct:
+        """``self IS DISTINCT FROM other``: null and NaN equal each other and nothing else; never unknown."""
+        return Distinct(self, as_expression(other))
+
+    def is_not_distinct_from(self, other: object) -> Not:
+        """``self IS NOT DISTINCT FROM other``: equal, or both null or NaN; never unknown."""
+        return Not(Distinct(self, as_expression(other)))
+
+    def is_true(self) -> IsTruth:
+        """``self IS TRUE``: a condition that is false where it would be unknown."""
+        return IsTruth(self, True)
+
+    def is_false(self) -> IsTruth:
+        """``self IS FALSE``: whether the condition is known to be false."""
+        return IsTruth(self, False)
+
+    def like(self, pattern: object) -> Apply:
+        """``self LIKE pattern``: % is any text, _ one character."""
+        return Apply("like", (self, as_expression(pattern)))
+
+    def ilike(self, pattern: object) -> Apply:
+        """``self ILIKE pattern``: the same, in any case."""
+        return Apply("ilike", (self, as_expression(pattern)))
+
+    def cast(self, target: pa.DataType) -> Cast:
+        """``CAST(self AS target)``; null where a value has no counterpart."""
+        if not isinstance(target, pa.DataType):
+            raise TypeError(f"cast takes an Arrow type such as pa.int64(), not {target!r}")
+        return Cast(self, target)
+
     def alias(self, name: str) -> Alias:
         """``self AS name``: its name in the results; only valid in a select list."""
         if not isinstance(name, str) or not name:
@@ -151,9 +211,9 @@ class Column(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expression):
-    """A value written in the condition; `query.constants` lists the types."""
+    """A value written in the condition; `query.constants` lists the types. NULL is None, in SQL only."""
 
-    value: ConstantValue
+    value: ConstantValue | None
 
     @property
     def binding(self) -> int:  # type: ignore[override]
@@ -273,11 +333,16 @@ class Not(Expression):
 
     @property
     def binding(self) -> int:  # type: ignore[override]
-        return _COMPARE if isinstance(self.operand, IsNull) else _NOT
+        return _COMPARE if isinstance(self.operand, IsNull | Distinct | IsTruth) else _NOT
 
     def __repr__(self) -> str:
-        if isinstance(self.operand, IsNull):
-            return f"{_within(self.operand.operand, _SUM)} IS NOT NULL"
+        match self.operand:
+            case IsNull(operand):
+                return f"{_within(operand, _SUM)} IS NOT NULL"
+            case Distinct(left, right):
+                return f"{_within(left, _SUM)} IS NOT DISTINCT FROM {_within(right, _SUM)}"
+            case IsTruth(operand, value):
+                return f"{_within(operand, _SUM)} IS NOT {str(value).upper()}"
         return f"NOT {_within(self.operand, _ATOM)}"
 
 
@@ -293,12 +358,75 @@ class IsNull(Expression):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Distinct(Expression):
+    """``x IS DISTINCT FROM y``: not (equal, or both null or NaN). Never unknown."""
+
+    left: Expression
+    right: Expression
+    binding: ClassVar[int] = _COMPARE
+
+    def __repr__(self) -> str:
+        return f"{_within(self.left, _SUM)} IS DISTINCT FROM {_within(self.right, _SUM)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IsTruth(Expression):
+    """``x IS TRUE`` or ``x IS FALSE``. Never unknown."""
+
+    operand: Expression
+    value: bool
+    binding: ClassVar[int] = _COMPARE
+
+    def __repr__(self) -> str:
+        return f"{_within(self.operand, _SUM)} IS {str(self.value).upper()}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Apply(Expression):
+    """A built-in function (`functions.builtins`) of values; a condition where its result is a boolean."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+    @property
+    def binding(self) -> int:  # type: ignore[override]
+        written = BUILTINS[self.name].written
+        return _ATOM if written is None or written.endswith("]") else _COMPARE
+
+    def __repr__(self) -> str:
+        if self.name == "case":
+            whens, thens = self.arguments[:-1:2], self.arguments[1:-1:2]
+            parts = [f"WHEN {when!r} THEN {then!r}" for when, then in zip(whens, thens, strict=True)]
+            return f"CASE {' '.join(parts)} ELSE {self.arguments[-1]!r} END"
+        written = BUILTINS[self.name].written
+        if written is None:
+            return f"{self.name}({', '.join(map(repr, self.arguments))})"
+        shown = written.format(*(_within(each, _ATOM) for each in self.arguments))
+        return shown if written.count("{") == len(self.arguments) else f"{shown} ESCAPE {self.arguments[-1]!r}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cast(Expression):
+    """``CAST(x AS type)``; null where a value has no counterpart."""
+
+    operand: Expression
+    target: pa.DataType
+
+    def __repr__(self) -> str:
+        return f"CAST({self.operand!r} AS {type_name(self.target)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Call(Expression):
-    """A condition computed by a Python function: Arrow arrays in, one boolean per row out; null is unknown."""
+    """A user's Python function: Arrow arrays in, one value per row out.
+
+    returns: the type of the values; None for a condition: booleans, where null is unknown.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Expression, ...]
     name: str
+    returns: pa.DataType | None = None
 
     def __repr__(self) -> str:
         return f"{identifier(self.name)}({', '.join(map(repr, self.arguments))})"
@@ -316,47 +444,24 @@ class Alias(Expression):
         return f"{_within(self.operand, _OR)} AS {identifier(self.name)}"
 
 
-@dataclass(frozen=True)
-class Stream:
-    """A stream (or a role of one) whose attributes and items are its columns."""
-
-    # An unlikely name for a column: this attribute would hide it.
-    _stream_name: str
-
-    def __getattr__(self, column: str) -> Column:
-        if column.startswith("_"):  # protocols of pickle, copy and notebooks look such names up
-            raise AttributeError(f"{column!r}: write such a column as stream[{column!r}]")
-        return Column(self._stream_name, column)
-
-    def __getitem__(self, column: str) -> Column:
-        if not isinstance(column, str) or not column:
-            raise TypeError(f"a column is named by a non-empty string, not {column!r}")
-        return Column(self._stream_name, column)
-
-    def __repr__(self) -> str:
-        return f"stream({self._stream_name!r})"
-
-
-def stream(name: str) -> Stream:
-    """The stream (or role) called ``name``, whose attributes are its columns."""
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"a stream is named by a non-empty string, not {name!r}")
-    return Stream(name)
-
-
-def col(name: str) -> Column:
-    """A column by its full name: ``col("R.power")``; the stream ends at the first dot."""
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"a column is named by a non-empty string, not {name!r}")
-    owner, dot, column = name.partition(".")
-    if dot and not (owner and column):
-        raise PredicateError(f"col({name!r}) names no column: write col('stream.column')")
-    return Column(owner, column) if dot else Column(None, name)
-
-
 def as_expression(value: object) -> Expression:
     """``value`` itself if it is an expression, else a constant."""
     return value if isinstance(value, Expression) else Constant(constant_value(value))
+
+
+def columns_in(expression: Expression) -> Iterator[Column]:
+    """Every mention of a column, in the order of the text."""
+    if isinstance(expression, Column):
+        yield expression
+    for child in children(expression):
+        yield from columns_in(child)
+
+
+def children(expression: Expression) -> Iterator[Expression]:
+    """The expressions that an expression is made of."""
+    for each in fields(expression):
+        value = getattr(expression, each.name)
+        yield from (one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Expression))
 
 
 def one_of(operand: Expression, values: tuple[Expression, ...]) -> Expression:

@@ -26,13 +26,18 @@ from operators.query.constant_arithmetic import computed, negative
 from operators.query.errors import PredicateError
 from operators.query.expressions import (
     Absolute,
+    Apply,
     Arithmetic,
     Between,
+    Call,
+    Cast,
     Column,
     Compare,
     Constant,
     Expression,
     Negate,
+    children,
+    columns_in,
 )
 
 ConstantValue = int | float | timedelta | Decimal
@@ -56,11 +61,15 @@ class Operation:
 
 @dataclass(frozen=True)
 class Chain:
-    """A column of one side followed by the operations written on it, innermost first."""
+    """A column of one side followed by the operations written on it, innermost first.
+
+    computed: a function of the column that stands for it: its values have the keys.
+    """
 
     side: int
     column: str
     operations: tuple[Operation, ...] = ()
+    computed: Expression | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,11 @@ class Comparison:
     written: str
     expression: Expression | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def is_computed(self) -> bool:
+        """Whether a key is computed from its column by a function; then its values settle every pair."""
+        return any(chain.computed is not None for chain in _chains(self))
+
 
 Made = Choice["", "constant", "ordinal"]
 """How a dimension's keys are made: from columns (""), one constant, or a row's number among the rows of its key."""
@@ -93,13 +107,17 @@ Made = Choice["", "constant", "ordinal"]
 
 @dataclass(frozen=True)
 class Dimension:
-    """All comparisons between one left and one right column, or a single ``!=`` (negated), or keys that are `made`."""
+    """All comparisons between one left and one right column, or a single ``!=`` (negated), or keys that are `made`.
+
+    computed: for each side the function of its column whose values have the keys, or None for the column itself.
+    """
 
     left: str
     right: str
     comparisons: tuple[Comparison, ...]
     negated: bool = False
     made: Made = ""
+    computed: tuple[Expression | None, Expression | None] = field(default=(None, None), compare=False)
 
     def column(self, side: int) -> str:
         return self.right if side == RIGHT else self.left
@@ -109,6 +127,11 @@ class Dimension:
         """The expressions its comparisons were read from, each once."""
         read = {id(one.expression): one.expression for one in self.comparisons}
         return [expression for expression in read.values() if expression is not None]
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether a function computes the values of one side."""
+        return any(one is not None for one in self.computed)
 
     @property
     def is_point(self) -> bool:
@@ -159,15 +182,40 @@ def dimensions_of(comparisons: list[Comparison]) -> tuple[Dimension, ...]:
     grouped: dict[object, list[Comparison]] = {}
     for number, comparison in enumerate(comparisons):
         alone = number if comparison.operator == "!=" else None
-        grouped.setdefault((*_columns(comparison), alone), []).append(comparison)
-    return tuple(Dimension(*_columns(group[0]), tuple(group), group[0].operator == "!=") for group in grouped.values())
+        made = tuple(_identity(one) for one in _computed(comparison))
+        grouped.setdefault((*_columns(comparison), *made, alone), []).append(comparison)
+    return tuple(
+        Dimension(*_columns(group[0]), tuple(group), group[0].operator == "!=", computed=_computed(group[0]))
+        for group in grouped.values()
+    )
+
+
+def _chains(comparison: Comparison) -> list[Chain]:
+    subject, other = comparison.subject, comparison.object
+    chains = [subject.first, subject.second] if isinstance(subject, Combined) else [subject, other]
+    return [chain for chain in chains if isinstance(chain, Chain)]
 
 
 def _columns(comparison: Comparison) -> tuple[str, str]:
-    subject, other = comparison.subject, comparison.object
-    chains = [subject.first, subject.second] if isinstance(subject, Combined) else [subject, other]
-    named = {chain.side: chain.column for chain in chains if isinstance(chain, Chain)}
+    named = {chain.side: chain.column for chain in _chains(comparison)}
     return named[LEFT], named[RIGHT]
+
+
+def _computed(comparison: Comparison) -> tuple[Expression | None, Expression | None]:
+    found = {chain.side: chain.computed for chain in _chains(comparison)}
+    return found[LEFT], found[RIGHT]
+
+
+def _identity(term: Expression | None) -> object:
+    """Tells functions of a column apart; two functions of the user may have one name."""
+    if term is None:
+        return None
+    calls, waiting = [], [term]
+    while waiting:
+        one = waiting.pop()
+        calls += [id(one.function)] if isinstance(one, Call) else []
+        waiting += children(one)
+    return repr(term), tuple(calls)
 
 
 class ComparisonReader:
@@ -241,7 +289,17 @@ class ComparisonReader:
                 return constant
             case Arithmetic():
                 return self.arithmetic(term)
+            case Apply() | Cast() | Call():
+                return self.computed(term)
         raise NotAnIntervalError(f"`{term!r}` is not linear")
+
+    def computed(self, term: Expression) -> Chain:
+        """A function of one column, as a column."""
+        columns = {(column.stream, column.name): column for column in columns_in(term)}
+        if len(columns) != 1:
+            raise NotAnIntervalError(f"`{term!r}` is not a function of one column")
+        (column,) = columns.values()
+        return Chain(self.side(column, column.stream), column.name, computed=term)
 
     def arithmetic(self, term: Arithmetic) -> Chain | Combined | ConstantValue:
         left, right = self.linear(term.left), self.linear(term.right)
@@ -307,6 +365,4 @@ def _columns_in(value: Chain | Combined | ConstantValue) -> int:
 
 
 def _then(value: Chain | Combined, operation: Operation) -> Chain | Combined:
-    if isinstance(value, Chain):
-        return Chain(value.side, value.column, (*value.operations, operation))
-    return Combined(value.operator, value.first, value.second, (*value.operations, operation))
+    return replace(value, operations=(*value.operations, operation))

@@ -41,6 +41,8 @@ def bind_filter(predicate: Predicate, schemas: tuple[pa.Schema, pa.Schema], payl
     required = [] if predicate.residual is None else [predicate.residual]
     settled = []
     for dimension in predicate.dimensions:
+        if dimension.is_computed:  # the residual settles it
+            continue
         # `columns` has asked for both columns if their keys do not settle it
         found = [schema.get_field_index(dimension.column(side)) for side, schema in enumerate(schemas)]
         types = [schema.field(index).type for schema, index in zip(schemas, found, strict=True) if index >= 0]
@@ -91,7 +93,7 @@ class PairFilter:
             if len(answer.matches.positions):
                 tested = max(tested, len(answer.matches.positions))
                 column = partial(self._payload.taken, pairs_of(side, answer))
-                kept = _is_true(evaluate(expression, column)) == wanted
+                kept = _is_true(evaluate(expression, column, len(answer.matches.positions))) == wanted
                 if not kept.all():
                     offsets = np.concatenate([[0], np.cumsum(kept)])[answer.matches.offsets]
                     answer = Answer(answer.origin, answer.first, Matches(offsets, answer.matches.positions[kept]))

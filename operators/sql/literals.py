@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -24,6 +25,42 @@ _MICROSECONDS = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
+
+
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12, "DECADE": 120}
+
+
+class CalendarLength(NamedTuple):
+    """Months, which have no fixed length, and what comes after them."""
+
+    months: int
+    rest: timedelta
+
+
+def calendar_length(text: str, node: exp.Expression) -> CalendarLength | None:
+    """The value of ``INTERVAL '1' MONTH`` or ``INTERVAL '1 year 3 days'``; None if the node has no months."""
+    inner = node.unnest()
+    if not isinstance(inner, exp.Interval) or not isinstance(inner.this, exp.Literal):
+        return None
+    written, unit = str(inner.this.this), inner.args.get("unit")
+    if isinstance(unit, exp.Var):
+        written = f"{written} {unit.this}"
+    months, rest = 0, timedelta(0)
+    parts = re.findall(r"([+-]?\d+)\s*([A-Za-z]+)", written)
+    names = [name.upper().removesuffix("S") for _, name in parts]
+    if not any(name in _MONTHS for name in names):
+        return None
+    if re.sub(r"([+-]?\d+)\s*([A-Za-z]+)", "", written).strip():
+        raise error_at(text, inner, f"INTERVAL '{written}' is not a whole number of months")
+    for (number, _), name in zip(parts, names, strict=True):
+        if name in _MONTHS:
+            months += int(number) * _MONTHS[name]
+            continue
+        length = length_of(number, name)
+        if isinstance(length, str):
+            raise error_at(text, inner, length)
+        rest += length
+    return CalendarLength(months, rest)
 
 
 def length_of(number: str | int | float, unit: str) -> timedelta | str:
@@ -57,6 +94,13 @@ def literal(text: str, node: exp.Expression) -> ConstantValue | None:
         case exp.HexString():
             return _bytes(text, node)
         case exp.Interval():
+            if calendar_length(text, node) is not None:
+                raise error_at(
+                    text,
+                    node,
+                    f"`{node.sql()}` has no fixed length: add it to a time, R.ts + INTERVAL '1' MONTH, or write "
+                    "INTERVAL '30' DAY",
+                )
             return _interval(text, node)
         case exp.Cast() if isinstance(node.this, exp.Literal) and not isinstance(node, exp.TryCast):
             return _typed(text, node)
@@ -95,14 +139,13 @@ def _interval(text: str, node: exp.Interval) -> timedelta:
         raise error_at(text, node, str(error)) from None
 
 
-def _typed(text: str, node: exp.Cast) -> ConstantValue:
-    """``DATE '2024-02-29'`` and similar literals, which sqlglot parses as casts of a string."""
+def _typed(text: str, node: exp.Cast) -> ConstantValue | None:
+    """``DATE '2024-02-29'`` and similar literals, which sqlglot parses as casts of a string; None for other casts."""
     name, written = str(node.to.sql()).upper(), str(node.this.this)
     kind = "TIMESTAMP" if name in ("TIMESTAMPTZ", "TIMESTAMPNTZ", "DATETIME") else name
     reader, example = _READERS.get(kind, (None, ""))
-    if reader is None:
-        known = ", ".join(f"{each} '{shown}'" for each, (_, shown) in _READERS.items())
-        raise error_at(text, node, f"{name} '{written}' is not supported: write a number, a string, {known}")
+    if reader is None or not node.this.is_string:
+        return None
     if re.search(r"\.\d{7}", written) and kind != "DECIMAL":
         raise error_at(text, node, f"{name} '{written}' is finer than a microsecond, which is not supported")
     try:

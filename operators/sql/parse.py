@@ -9,21 +9,23 @@ A query over one stream without aliases uses the dialect of the inequality-join 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from sqlglot import exp
 
 from operators.protocol.sides import LEFT, RIGHT
-from operators.query.condition import conjunction, sides_of
-from operators.query.errors import QueryError
+from operators.query.condition import conjunction, folded, sides_of
+from operators.query.errors import QueryError, at_place
 from operators.query.expressions import Column, Constant, Expression, IsNull
 from operators.query.kinds import Kind
 from operators.query.select_items import Item
 from operators.query.windows import Window
 from operators.sql.expressions import ConditionReader, Functions
 from operators.sql.select import SelectReader, counts_matches
-from operators.sql.text import error_at, match_name, parse_text, qualifier_of
+from operators.sql.text import error_at, mask_quotes, match_name, parse_text, qualifier_of
 from operators.sql.window import ParameterValue, WrittenWindow, cut_window, windows_of
 
 _SHAPE = "a query is SELECT .. FROM .. WHERE .. WINDOW .."
@@ -89,6 +91,9 @@ def parse_query(
     """
     if not isinstance(text, str):
         raise QueryError(f"a query is SQL text, not {text!r}")
+    first = re.search(r"\w+", mask_quotes(text))
+    if first is not None and get_close_matches(first[0].upper(), ("SELECT",)) and first[0].upper() != "SELECT":
+        raise at_place(f"a query starts with SELECT, not {first[0]}", text, first.start())
     body, written = cut_window(text, parameters or {}, read_window)
     tree = parse_text(body, text, "a SELECT")
     if not isinstance(tree, exp.Select):
@@ -177,6 +182,13 @@ class _Query:
         if join.args.get("using"):
             columns = " AND ".join(f"{left}.{each.name} = {right}.{each.name}" for each in join.args["using"])
             raise self.error(join, f"USING is not supported: write ON {columns}")
+        if method == "ASOF":
+            raise self.error(
+                join,
+                f"ASOF JOIN is not supported: write FROM {left} JOIN {right} ON {left}.key = {right}.key WINDOW {left} "
+                f"AS (INTERVAL '0' SECOND), {right} AS (ROWS 1 PER KEY), where each row of {left} meets the last row "
+                f"of {right} with its key, by event time",
+            )
         if method:
             raise self.error(join, f"{method} JOIN is not supported: write {on}")
         if kind in ("", "OUTER"):
@@ -207,6 +219,9 @@ class _Query:
             sides = sides_of(part, reader.roles)
             if kind == Kind.INNER or (kind == Kind.COUNT and len(sides) != 1):
                 matching.append(part)
+                continue
+            constant = folded(part)
+            if isinstance(constant, Constant) and constant.value is True:
                 continue
             if kind != Kind.COUNT:
                 self.check_where(node, part, sides, kind, reader.roles)
@@ -254,7 +269,7 @@ class _PaperDialect:
         self.roles = roles
         self.stream = stream
 
-    def column(self, node: exp.Column) -> Column:
+    def column(self, node: exp.Column) -> Expression:
         """A column of WHERE, or of a computed item."""
         qualifier = qualifier_of(node)
         if qualifier is not None:

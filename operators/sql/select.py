@@ -68,12 +68,17 @@ class SelectReader:
                 if not isinstance(value.this, exp.Star):
                     raise self.error(node, f"`{value.sql()}` is not supported: write COUNT(*), the number of matches")
                 return [CountItem(name or MATCHES)]
-            case exp.Column():
+            case exp.Column() if not self.is_field(value):
                 return list(self.columns(node, value, name))
         expression = self.value(value)
         if not sides_of(expression, self.roles):
             raise self.error(node, f"`{expression!r}` names no column: select a value that depends on a row")
         return [ComputedItem(expression, name or repr(expression))]
+
+    def is_field(self, column: exp.Column) -> bool:
+        """Whether it names a field of a struct: ``R.column.field``."""
+        qualifier = qualifier_of(column) or ""
+        return match_name(qualifier, self.roles) is None and match_name(column.parts[0].name, self.roles) is not None
 
     def columns(self, node: exp.Expression, column: exp.Column, name: str | None) -> list[SelectItem]:
         qualifier = qualifier_of(column)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from difflib import get_close_matches
+from typing import Any, ClassVar
 
 import sqlglot
 from sqlglot import exp, parser, tokens
@@ -20,9 +21,21 @@ _HINTS = {
     ",": "conditions are joined with AND",
     "&&": "write AND",
     "=>": "write >=",
+    "XOR": "write (one) != (other) for two conditions, xor(one, other) for the bits of integers",
+    "~": "write regexp_matches(text, pattern)",
     "WHERE": "a condition is written without WHERE",
     "ON": "a condition is written without ON",
 }
+
+
+_WORDS = (
+    *("SELECT", "FROM", "JOIN", "WHERE", "BETWEEN", "WINDOW"),
+    *("INNER", "OUTER", "RIGHT", "CROSS", "DISTINCT", "INTERVAL"),
+)
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_CONDITIONS = (exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Like, exp.ILike, exp.In, exp.Between)
 
 
 class InterlaceDialect(Dialect):
@@ -33,13 +46,33 @@ class InterlaceDialect(Dialect):
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+        KEYWORDS: ClassVar = {
+            **{word: token for word, token in tokens.Tokenizer.KEYWORDS.items() if word != "DIV"},
+            "**": tokens.TokenType.DSTAR,
+            "//": tokens.TokenType.DIV,
+        }
 
     class Parser(parser.Parser):
         """Knows few functions, so that users can give theirs any name."""
 
         FUNCTIONS: ClassVar = {name: parser.Parser.FUNCTIONS[name] for name in ("ABS", "COUNT")}
-        FUNCTION_PARSERS: ClassVar = {name: parser.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+        FUNCTION_PARSERS: ClassVar = {
+            name: parser.Parser.FUNCTION_PARSERS[name]
+            for name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
+        }
+        EXPONENT: ClassVar = {tokens.TokenType.CARET: exp.Pow, tokens.TokenType.DSTAR: exp.Pow}
+        BITWISE: ClassVar = {
+            token: node for token, node in parser.Parser.BITWISE.items() if token != tokens.TokenType.CARET
+        }
+        FACTOR: ClassVar = {**parser.Parser.FACTOR, tokens.TokenType.DIV: exp.IntDiv}
         NO_PAREN_FUNCTIONS: ClassVar[dict[tokens.TokenType, type[exp.Expression]]] = {}
+
+        def _build_predicate(self, klass: Any, this: Any, expression: Any, *rest: Any, **options: Any) -> Any:
+            """Refuse ``a = b IS NULL``: sqlglot reads ``a = (b IS NULL)``, other engines ``(a = b) IS NULL``."""
+            sides = [side.this if isinstance(side, exp.Not) else side for side in (this, expression)]
+            if klass in _COMPARISONS and any(isinstance(side, _CONDITIONS) for side in sides):
+                self.raise_error("engines read a condition beside a comparison in different ways: put it in brackets")
+            return super()._build_predicate(klass, this, expression, *rest, **options)
 
 
 def parse_text(body: str, text: str, what: str) -> exp.Expression:
@@ -55,6 +88,9 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
             message = f"something is missing beside {symbol}" if symbol else f"{missing[1].upper()} is not complete"
         elif message.startswith("Invalid expression"):
             message = f"unexpected {token}" + (f": {_HINTS[token.upper()]}" if token.upper() in _HINTS else "")
+            line, column = details[0].get("line"), details[0].get("col")
+            meant = _misspelt(text, line, column, token)
+            message += f" after {meant[0]}: write {meant[1]}" if meant is not None and ":" not in message else ""
         elif message.startswith("Error tokenizing"):
             message = "a quote is opened and never closed"
         message = message.replace("Expecting", "expected")
@@ -73,6 +109,21 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
     if len(found) != 1 or isinstance(found[0], exp.Block):
         raise QueryError(f"write {what}, and one only: {text!r}")
     return found[0]
+
+
+def _misspelt(text: str, line: int | None, column: int | None, token: str) -> tuple[str, str] | None:
+    """The word before an unexpected token and the keyword that it looks like; None if it looks like none."""
+    if not line or not column:
+        return None
+    before = text.split("\n")[line - 1][: column - len(token)]
+    word = re.search(r"(?:\bDIV|\w{4,})\s*(?:\w+\s*)?$", before.upper())
+    for each in () if word is None else word[0].split():
+        if each == "DIV":
+            return each, "//"
+        meant = get_close_matches(each, _WORDS, n=1, cutoff=0.7)
+        if meant and each not in _WORDS:
+            return each, meant[0]
+    return None
 
 
 def mask_quotes(text: str) -> str:

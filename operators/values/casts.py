@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from operators.values.families import INSTANTS, NUMBERS, TEXTS, TIMES, Family, article
+from operators.functions.families import COMPOSED, INSTANTS, NUMBERS, TEXTS, TIMES, Family, article
 from operators.values.key_types import KeyType, plain_type
 
 
 def remedy(columns: Sequence[KeyType], families: set[Family]) -> str:
     """The cast or the constant to write where values of two families cannot be combined."""
+    if families & set(COMPOSED):
+        return "compare an element, R.list[1], or a field, R.struct.field"
     if len(families) == 1:
         if families & set(TEXTS):
             return "text is compared as it is: add what you need as a column before the join"

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from operators.query.condition import children, columns_in
-from operators.query.expressions import Column, Expression
+from operators.query.expressions import Column, Expression, children, columns_in
 from operators.values.expression_types import ExpressionTypes
 
 

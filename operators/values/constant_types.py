@@ -63,9 +63,11 @@ def _in_ticks(nanoseconds: int) -> tuple[int, Fraction]:
     return nanoseconds // tick, Fraction(tick)
 
 
-def constant_type(value: ConstantValue) -> pa.DataType:
+def constant_type(value: ConstantValue | None) -> pa.DataType:
     """The Arrow type of a constant in a select list."""
     match value:
+        case None:
+            return pa.null()
         case bool():
             return pa.bool_()
         case int():

@@ -18,6 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.functions.arguments import known
+from operators.functions.builtins import BUILTINS
+from operators.functions.composed_values import encoded
+from operators.functions.decimal_numbers import decimal_array, decimal_numbers
+from operators.functions.families import COMPOSED, TEXTS
+from operators.functions.type_casts import cast
 from operators.query.comparison_operators import COMPARE, ComparisonOperator, mirrored
 from operators.query.constant_arithmetic import float_constant
 from operators.query.errors import PredicateError
@@ -25,23 +31,26 @@ from operators.query.expressions import (
     Absolute,
     Alias,
     And,
+    Apply,
     Arithmetic,
     ArithmeticOperator,
     Between,
     Call,
+    Cast,
     Column,
     Compare,
     Constant,
+    Distinct,
     Expression,
     In,
     IsNull,
+    IsTruth,
     Negate,
     Not,
     Or,
 )
 from operators.values.checked_expressions import Identity, checked_types, column_name, parts_of
 from operators.values.constant_types import TICKS, constant_fraction, exact_constant
-from operators.values.decimal_numbers import decimal_array, decimal_numbers
 from operators.values.exact_columns import (
     INT64_MAX,
     INT64_MIN,
@@ -49,7 +58,6 @@ from operators.values.exact_columns import (
     both,
 )
 from operators.values.expression_types import ColumnType, ExpressionTypes, is_condition
-from operators.values.families import TEXTS
 from operators.values.key_types import decoded, stored_values
 from operators.values.truth import Truth, bools, truth_of, validity
 
@@ -59,6 +67,9 @@ _FLOAT_ARITHMETIC: dict[ArithmeticOperator, Callable[[Any, Any], Any]] = {
 _ARROW_COMPARE: dict[ComparisonOperator, Callable[[Any, Any], Any]] = {
     "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal, "=": pc.equal, "!=": pc.not_equal,
 }  # fmt: skip
+
+
+_DAY = Fraction(86_400_000_000_000)
 
 
 def type_of(expression: Expression, column_type: ColumnType) -> pa.DataType:
@@ -119,6 +130,7 @@ class _Evaluation:
         self._types = types
         self._constants = constants
         self._rows = rows
+        self._computed: dict[int, pa.Array] = {}
 
     def result(self, expression: Expression) -> pa.Array:
         match expression:
@@ -130,8 +142,14 @@ class _Evaluation:
                 kind = self._types.result(expression)
                 scalar = Decimal(value) if pa.types.is_decimal(kind) and isinstance(value, int) else value
                 return pa.repeat(pa.scalar(scalar, kind), self._rows)
+            case Call() | Apply() | Cast():
+                if id(expression) not in self._computed:
+                    self._computed[id(expression)] = self._function(expression)
+                return self._computed[id(expression)]
         if is_condition(expression):
             return self.condition(expression).to_arrow()
+        if pa.types.is_null(self._types.result(expression)):
+            return pa.nulls(self._rows)
         decimals = self._types.has_decimals(expression)
         computed = self._value(expression, decimals)
         return self._to_arrow(computed, self._types.result(expression), expression)
@@ -158,31 +176,67 @@ class _Evaluation:
             case IsNull(operand):
                 missing = pc.is_null(decoded(self.result(operand)), nan_is_null=True)
                 return Truth(bools(missing))
-            case Call():
-                return self._call(condition)
+            case Distinct(left, right):
+                absent = self.condition(IsNull(left)).true & self.condition(IsNull(right)).true
+                return Truth(~(self._compare("=", left, right).true | absent))
+            case IsTruth(operand, value):
+                truth = self.condition(operand)
+                return Truth(truth.true if value else truth.false())
             case Constant(value):
-                return Truth(np.full(self._rows, bool(value)))
-        return truth_of(decoded(self.result(condition)))
+                return self._unknown() if value is None else Truth(np.full(self._rows, bool(value)))
+        found = decoded(self.result(condition))
+        return self._unknown() if pa.types.is_null(found.type) else truth_of(found)
 
-    def _call(self, call: Call) -> Truth:
+    def _unknown(self) -> Truth:
+        nowhere = np.zeros(self._rows, dtype=bool)
+        return Truth(nowhere, nowhere)
+
+    def _function(self, call: Expression) -> pa.Array:
+        """The values of a function."""
+        kind = self._types.result(call)
+        match call:
+            case Call():
+                return self._call(call, kind)
+            case Cast(operand, target):
+                return cast(decoded(self.result(operand)), self._types.arguments(call)[0], target)
+            case Apply(name, arguments):
+                columns = [known(decoded(self.result(argument))) for argument in arguments]
+                found = _one_array(BUILTINS[name].compute(columns, self._types.arguments(call), kind))
+                return found if found.type == kind else found.cast(kind)
+        raise AssertionError(f"{call!r} is not a function")
+
+    def _call(self, call: Call, kind: pa.DataType) -> pa.Array:
         arguments = [self.result(argument) for argument in call.arguments]
         try:
             answer: Any = call.function(*arguments)
         except Exception as error:
             raise PredicateError(f"`{call!r}`: the function raised {type(error).__name__}: {error}") from error
-        if isinstance(answer, np.ndarray) and answer.dtype == np.bool_:
+        if isinstance(answer, np.ndarray) and (answer.dtype == np.bool_ or call.returns is not None):
             answer = pa.array(answer)
-        if not isinstance(answer, pa.Array | pa.ChunkedArray) or not pa.types.is_boolean(answer.type):
+        expected = "booleans" if call.returns is None else str(call.returns)
+        fits = isinstance(answer, pa.Array | pa.ChunkedArray)
+        if fits and answer.type != kind and call.returns is not None:
+            try:
+                answer = answer.cast(kind)
+            except pa.ArrowException:
+                fits = False
+        if not fits or answer.type != kind:
             shown = answer.type if isinstance(answer, pa.Array | pa.ChunkedArray) else type(answer).__name__
-            raise PredicateError(f"`{call!r}`: the function must return an Arrow array of booleans, not {shown}")
+            hint = "; a function of values says its type: function(f, returns=..)" if call.returns is None else ""
+            message = f"`{call!r}`: the function must return an Arrow array of {expected}, not {shown}{hint}"
+            raise PredicateError(message)
         if len(answer) != self._rows:
+            noun = "boolean" if call.returns is None else "value"
             raise PredicateError(
-                f"`{call!r}`: the function must return one boolean per row; it got {self._rows} rows "
+                f"`{call!r}`: the function must return one {noun} per row; it got {self._rows} rows "
                 f"and returned {len(answer)}"
             )
-        return truth_of(_one_array(answer))
+        return _one_array(answer)
 
     def _compare(self, sign: ComparisonOperator, left: Expression, right: Expression) -> Truth:
+        left, right = self._types.operands(left, right)
+        if self._types.is_null(left) or self._types.is_null(right):
+            return self._unknown()
         decimals = self._types.has_decimals(left, right)
         if (fast := self._in_arrow(sign, left, right)) is not None:
             return fast
@@ -206,12 +260,12 @@ class _Evaluation:
         return Truth(true if known is None else true & known, known)
 
     def _in_arrow(self, sign: ComparisonOperator, left: Expression, right: Expression) -> Truth | None:
-        """Compare strings, binary and plain decimals of one scale with Arrow; None for other operands."""
-        plain = (Column, Constant)
+        """Compare text, composed values and plain decimals of one scale with Arrow; None for other operands."""
+        plain = (Column, Constant, Apply, Cast, Call)
         if not (isinstance(left, plain) and isinstance(right, plain)):
             return None
         families = {self._types.family(each) for each in (left, right)}
-        if not families <= {*TEXTS}:
+        if not families <= {*TEXTS, *COMPOSED}:
             columns = isinstance(left, Column) and isinstance(right, Column)
             if not columns or families != {"decimal"}:
                 return None
@@ -227,6 +281,8 @@ class _Evaluation:
         listed: list[Any] = [value.value for value in values if isinstance(value, Constant)]
         kinds = {type(value) for value in listed}
         if not isinstance(operand, Column) or len(listed) < len(values) or kinds not in ({str}, {bytes}, {int}):
+            return None
+        if kinds != {int} and self._types.family(operand) not in TEXTS:
             return None
         known = validity(decoded(self._arrays[column_name(operand)]))
         if kinds == {int}:
@@ -246,6 +302,8 @@ class _Evaluation:
             return pa.scalar(operand.value)
         array = decoded(self.result(operand))
         kind = array.type
+        if self._types.family(operand) in COMPOSED:
+            return encoded(array)
         if pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
             return array.cast(pa.binary())
         return array.cast(pa.string()) if pa.types.is_string_view(kind) else array
@@ -257,9 +315,10 @@ class _Evaluation:
 
     def _exact(self, term: Expression) -> ExactColumn:
         match term:
-            case Column():
+            case Column() | Apply() | Cast() | Call():
                 return self._exact_column(term)
             case Constant(value):
+                assert value is not None, "a null that is written is unknown"
                 return ExactColumn(*exact_constant(value))
             case Negate(operand):
                 return -self._exact(operand)
@@ -271,13 +330,15 @@ class _Evaluation:
                 return self._exact(left).divided_by(divisor)
             case Arithmetic(operator, left, right):
                 one, other = self._exact(left), self._exact(right)
+                if self._types.counts_days(term):
+                    one, other = (ExactColumn(e.numbers, _DAY, e.valid) if e.unit == 1 else e for e in (one, other))
                 return one + other if operator == "+" else one - other if operator == "-" else one * other
         truth = self.condition(term)
         return ExactColumn(truth.true.astype(np.int64), Fraction(1), truth.known)
 
-    def _exact_column(self, column: Column) -> ExactColumn:
-        array = decoded(self._arrays[column_name(column)])
-        kind = self._types.column(column)
+    def _exact_column(self, leaf: Expression) -> ExactColumn:
+        array = decoded(self.result(leaf))
+        kind = self._types.column(leaf)
         if kind.family == "decimal":
             numbers = decimal_numbers(array)
         else:
@@ -291,11 +352,11 @@ class _Evaluation:
             return self._floats_of(term)
 
     def _floats_of(self, term: Expression) -> _Floats:
-        if id(term) in self._constants:
+        if isinstance(term, Constant) or (id(term) in self._constants and not isinstance(term, Apply | Cast | Call)):
             return _Floats(float_constant(term))
         match term:
-            case Column() if self._types.column(term).is_float:
-                array = decoded(self._arrays[column_name(term)])
+            case (Column() | Apply() | Cast() | Call()) if self._types.column(term).is_float:
+                array = decoded(self.result(term))
                 return _Floats(stored_values(array).astype(np.float64, copy=False), validity(array))
             case Negate(operand):
                 inner = self._floats_of(operand)

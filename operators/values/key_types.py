@@ -3,8 +3,8 @@
 Indexes only know int64 and float64. Most types map to one of them without loss and in the same order: unsigned 64-bit
 integers flip their top bit (`KeyType.offset` undoes it), narrower numbers widen, dates and times keep their ticks
 (`KeyType.tick` is the length of one), decimals of up to 18 digits drop their point. The bounds undo these maps exactly
-when two columns of different types are compared. Strings, binary and longer decimals do not fit 64 bits. They have a
-*lead*: a key that never falls as the value rises. Leads narrow a search; the values settle it.
+when two columns of different types are compared. Strings, binary, longer decimals, lists and structs do not fit 64
+bits. They have a *lead*: a key that never falls as the value rises. Leads narrow a search; the values settle it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes import Keys
+from operators.functions.arguments import ArgumentError
+from operators.functions.composed_values import encoded, shape
+from operators.functions.decimal_numbers import DIGITS_IN_64_BITS, decimal_leads, small_decimals
+from operators.functions.families import COMPOSED, TEXTS, TIMES, Family
 from operators.query.errors import PredicateError
-from operators.values.decimal_numbers import DIGITS_IN_64_BITS, decimal_leads, small_decimals
-from operators.values.families import TEXTS, TIMES, Family
 from operators.values.text_keys import text_leads
 
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -47,13 +49,13 @@ class KeyType:
     def is_lead(self) -> bool:
         """Whether keys are leads: two values may share one."""
         plain = plain_type(self.arrow)
-        return self.family in TEXTS or (self.family == "decimal" and plain.precision > DIGITS_IN_64_BITS)
+        return self.family in (*TEXTS, *COMPOSED) or (self.family == "decimal" and plain.precision > DIGITS_IN_64_BITS)
 
     @cached_property
     def stored(self) -> np.dtype[np.int64] | np.dtype[np.float64] | None:
         """The type of keys that are the column's own buffer; None if they have to be converted."""
         plain = plain_type(self.arrow) == self.arrow
-        if not plain or self.offset or self.family in (*TEXTS, "decimal") or pa.types.is_boolean(self.arrow):
+        if not plain or self.offset or self.family in (*TEXTS, *COMPOSED, "decimal") or pa.types.is_boolean(self.arrow):
             return None
         return self.dtype if self.arrow.bit_width == 64 else None
 
@@ -110,6 +112,14 @@ def key_type(column: str, arrow: pa.DataType) -> KeyType:
         or types.is_fixed_size_binary(plain)
     ):
         return KeyType(column, arrow, "binary")
+    family_of: list[tuple[bool, Family]] = [
+        (types.is_list(plain) or types.is_large_list(plain) or types.is_fixed_size_list(plain), "list"),
+        (types.is_struct(plain), "struct"),
+        (types.is_interval(plain), "interval"),
+    ]
+    for found, composed in family_of:
+        if found and _has_shape(plain):
+            return KeyType(column, arrow, composed)
     raise PredicateError(f"column {column} of type {arrow} cannot be compared: {_remedy(column, arrow)}")
 
 
@@ -138,7 +148,15 @@ def _remedy(column: str, arrow: pa.DataType) -> str:
         return f'it holds nulls alone; give it a type: {cell}.cast("int64")'
     if isinstance(arrow, pa.BaseExtensionType):
         return f'cast it to what it is stored as: {cell}.cast("{arrow.storage_type}")'
-    return "use a column of numbers, booleans, strings, binary, timestamps, dates, times or durations"
+    return "use a column of numbers, booleans, strings, binary, times, or lists or structs of these"
+
+
+def _has_shape(arrow: pa.DataType) -> bool:
+    try:
+        shape(arrow)
+    except ArgumentError:
+        return False
+    return True
 
 
 def to_keys(column: str, array: pa.Array | pa.ChunkedArray) -> Keys:
@@ -159,6 +177,8 @@ def keys_of_type(kind: KeyType, array: pa.Array | pa.ChunkedArray) -> Keys:
     valid = pc.is_valid(array).to_numpy(zero_copy_only=False) if array.null_count else None
     if kind.family in TEXTS:
         return Keys(text_leads(array), valid)
+    if kind.family in COMPOSED:
+        return Keys(text_leads(encoded(array)), valid)
     if kind.family == "decimal":
         return Keys(decimal_leads(array) if kind.is_lead else small_decimals(array), valid)
     if kind.is_float:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from operators.query.condition import columns_in
 from operators.query.errors import JoinError
-from operators.query.expressions import Alias, Column, Expression
+from operators.query.expressions import Alias, Column, Expression, columns_in
 from operators.query.kinds import Kind
 from operators.query.select_items import ComputedItem, CountItem, Item, SelectItem
 from operators.values.evaluation import type_of

@@ -19,7 +19,7 @@ from indexes import Interval, Live
 from operators.bounds.intervals import bind
 from operators.protocol.sides import RIGHT
 from operators.query.condition import normalise
-from operators.query.expressions import stream
+from operators.query.streams import stream
 from operators.values.key_types import to_keys
 from tests.indexes.every_index import NAMES, tiny_index
 from tests.indexes.generated import seeds

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pytest
 
 from operators import CountWindow, HandshakeJoin, IndexJoin, PanJoin, ScaleJoin, SplitJoin, SPOJoin, StreamJoin
-from operators.query.expressions import Compare, stream
+from operators.query.expressions import Compare
+from operators.query.streams import stream
 from tests.operators.types_of_keys import TYPES
 from topology import SchemaError
 

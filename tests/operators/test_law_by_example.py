@@ -6,6 +6,7 @@ example is asked as it stands, negated once and twice, beside what keeps it from
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +18,8 @@ from operators import CountWindow, StreamJoin
 NAN, INF = float("nan"), float("inf")
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 CENT = pa.decimal128(10, 2)
+DAY, LEAP = date(2024, 1, 31), date(2024, 2, 29)
+INTS, PAIR = pa.list_(pa.int64()), pa.struct([("a", pa.int64()), ("b", pa.string())])
 
 # (left value, its type, right value, its type, condition on R.x and S.y, what it is: None is unknown)
 EXAMPLES: list[tuple[Any, pa.DataType, Any, pa.DataType, str, bool | None]] = [
@@ -76,6 +79,66 @@ EXAMPLES: list[tuple[Any, pa.DataType, Any, pa.DataType, str, bool | None]] = [
     ("aaaaaaaa", TEXT, "aaaaaaaa\x00", TEXT, "R.x < S.y", True),
     ("aaaaaaaaa", TEXT, "aaaaaaaab", TEXT, "R.x = S.y", False),
     (b"\x7f", pa.binary(), b"\x80", pa.binary(), "R.x < S.y", True),
+    # IS DISTINCT FROM, IS TRUE and IS FALSE are never unknown; null and NaN are not distinct
+    (None, INT, None, INT, "R.x IS NOT DISTINCT FROM S.y", True),
+    (None, INT, 1, INT, "R.x IS NOT DISTINCT FROM S.y", False),
+    (NAN, FLOAT, None, INT, "R.x IS NOT DISTINCT FROM S.y", True),
+    (1, INT, 1.0, FLOAT, "R.x IS DISTINCT FROM S.y", False),
+    (None, TEXT, "a", TEXT, "R.x IS DISTINCT FROM S.y", True),
+    (None, INT, 1, INT, "(R.x = S.y) IS TRUE", False),
+    (None, INT, 1, INT, "(R.x = S.y) IS NOT TRUE", True),
+    (None, INT, 1, INT, "(R.x = S.y) IS FALSE", False),
+    (2, INT, 1, INT, "(R.x = S.y) IS FALSE", True),
+    (None, INT, 1, INT, "(R.x = S.y) IS NULL", True),
+    # NULL that is written is unknown; constant conditions; conditions as values; row values
+    (1, INT, 1, INT, "R.x = NULL OR S.y = 2", None),
+    (1, INT, 1, INT, "R.x = S.y AND 1 = 0", False),
+    (1, INT, 1, INT, "R.x = S.y AND NULL = 2", None),
+    (1, INT, 2, INT, "(R.x < S.y) = (S.y < R.x)", False),
+    (None, INT, 2, INT, "(R.x < S.y) = (S.y < 3)", None),
+    (1, INT, 1, INT, "(R.x, 2) = (S.y, 2)", True),
+    (1, INT, None, INT, "(R.x, 2) = (S.y, 3)", False),
+    (1, INT, 1, INT, "(R.x, 2) < (S.y, 3)", True),
+    # what is written takes the type of what it meets
+    (0.1, pa.float32(), 1, INT, "R.x = 0.1 AND S.y = 1", True),
+    (0.1, pa.float32(), 1, INT, "-R.x < -0.1 AND S.y = 1", False),
+    (0.1, pa.float32(), 0.1, FLOAT, "R.x = S.y", False),
+    (1.5, pa.float32(), 1, INT, "R.x < 1e300 AND S.y = 1", True),
+    (INF, pa.float32(), 1, INT, "R.x = 1e300 AND S.y = 1", False),
+    (DAY, pa.date32(), 1, INT, "R.x = '2024-01-31' AND S.y = 1", True),
+    (DAY, pa.date32(), 1, INT, "R.x IN ('2024-01-30', '2024-02-01') AND S.y = 1", False),
+    (DAY, pa.date32(), DAY, pa.date32(), "R.x + 1 > S.y", True),
+    (DAY, pa.date32(), DAY, pa.date32(), "R.x - S.y < 1", True),
+    (DAY, pa.date32(), DAY, pa.date32(), "R.x - 1 = S.y", False),
+    (DAY, pa.date32(), None, pa.date32(), "R.x - S.y = 0", None),
+    # functions: a value like a column's; NaN is null to them; null in, null out
+    ("ä", TEXT, "Ä", TEXT, "lower(R.x) = lower(S.y)", True),
+    (None, TEXT, "a", TEXT, "lower(R.x) != lower(S.y)", None),
+    (NAN, FLOAT, 7.0, FLOAT, "coalesce(R.x, 7) = S.y", True),
+    (None, INT, 7, INT, "coalesce(R.x, S.y) = 7", True),
+    (7, INT, 0, INT, "R.x % S.y = 0", None),
+    (-7, INT, -1, INT, "R.x % 3 = S.y", True),
+    (-2.5, FLOAT, -3, INT, "round(R.x) = S.y", True),
+    (2, INT, 8.0, FLOAT, "R.x ^ 3 = S.y", True),
+    ("x", TEXT, 1, INT, "CAST(R.x AS INTEGER) = S.y", None),
+    (" 1 ", TEXT, 1, INT, "CAST(R.x AS INTEGER) = S.y", True),
+    (2.5, FLOAT, 2, INT, "CAST(R.x AS INTEGER) = S.y", True),
+    (None, INT, 1, INT, "CASE WHEN R.x > 0 THEN 1 ELSE 2 END > S.y", True),
+    (1, INT, 1, INT, "nullif(R.x, S.y) = 1", None),
+    ("a\nb", TEXT, "a%", TEXT, "R.x LIKE S.y", True),
+    ("a", TEXT, None, TEXT, "R.x NOT LIKE S.y", None),
+    (DAY, pa.date32(), LEAP, pa.date32(), "R.x + INTERVAL '1' MONTH = S.y", True),
+    (2**53 + 1, INT, 2.0**53, FLOAT, "coalesce(R.x, 0) > S.y", True),
+    # lists and structs: from the first part on; inside, null equals null and is above everything
+    ([1, None], INTS, [1, None], INTS, "R.x = S.y", True),
+    (None, INTS, [1], INTS, "R.x = S.y", None),
+    ([1], INTS, [1, None], INTS, "R.x < S.y", True),
+    ([9], INTS, [None], INTS, "R.x < S.y", True),
+    ([1, 2], INTS, 2, INT, "list_contains(R.x, S.y)", True),
+    ([1, 2], INTS, 2, INT, "R.x[-1] = S.y", True),
+    ([1, 2], INTS, 2, INT, "R.x[3] = S.y", None),
+    ({"a": 1, "b": None}, PAIR, {"a": 1, "b": None}, PAIR, "R.x = S.y", True),
+    ({"a": 1, "b": None}, PAIR, 1, INT, "R.x.a = S.y", True),
 ]  # fmt: skip
 
 

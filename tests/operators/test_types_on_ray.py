@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from operators import CountWindow, SPOJoin, StreamJoin
-from operators.query.expressions import stream
+from operators.query.streams import stream
 from tests.operators.every_type import every_type
 from tests.operators.types_of_keys import TYPES
 from topology import LocalRuntime, RayRuntime

@@ -41,7 +41,9 @@ class WrongError(AssertionError):
 class Client:
     """Sends the rows of one source, in batches of any size.
 
-    begins: the step from which on it sends. sent: the next offset. most: the greatest that it ever was; what a process wrote before it lost the log may count.
+    begins: the step from which on it sends.
+    sent:   the next offset.
+    most:   the greatest that it ever was; what a process wrote before it lost the log may count.
     """
 
     stream: str

@@ -30,8 +30,8 @@ from operators.query.expressions import (
     Constant,
     Expression,
     Negate,
-    stream,
 )
+from operators.query.streams import stream
 from operators.values.key_types import KeyType, key_type, to_keys
 
 R, S = stream("R"), stream("S")

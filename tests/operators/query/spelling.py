@@ -9,6 +9,7 @@ from typing import Any, Literal
 from operators import CountWindow, Engine, StreamJoin, TimeWindow, UnboundedWindow
 from operators.query import expressions as spelt
 from operators.query.functions import function
+from operators.query.streams import func, stream
 from tests import oracle_terms as term
 from tests.oracle import Condition, Count, Unbounded, Window
 from tests.random_conditions import VECTORISED
@@ -64,7 +65,7 @@ def as_expression(node: term.Condition | term.Value, roles: Roles) -> spelt.Expr
 
     match node:
         case term.Column(side, name):
-            return spelt.stream(roles[side])[name]
+            return stream(roles[side])[name]
         case term.Constant(written):
             return spelt.as_expression(written)
         case term.Arithmetic(sign, one, other):
@@ -81,6 +82,14 @@ def as_expression(node: term.Condition | term.Value, roles: Roles) -> spelt.Expr
             return express(operand).isin(*map(express, choices))
         case term.IsNull(operand):
             return express(operand).is_null()
+        case term.Not(term.Distinct(one, other)):
+            return express(one).is_not_distinct_from(express(other))
+        case term.Distinct(one, other):
+            return express(one).is_distinct_from(express(other))
+        case term.IsTruth(part, value):
+            return express(part).is_true() if value else express(part).is_false()
+        case term.Apply(name, arguments):
+            return getattr(func, name)(*map(express, arguments))
         case term.And(parts):
             return reduce(lambda one, other: one & other, map(express, parts))
         case term.Or(parts):

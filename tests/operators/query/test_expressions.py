@@ -15,9 +15,10 @@ import pytest
 from operators.query.condition import columns_in, normalise
 from operators.query.constants import WrittenFloat, written_number
 from operators.query.errors import PredicateError
-from operators.query.expressions import Call, Expression, Or, as_expression, col, stream
+from operators.query.expressions import Call, Expression, Or
 from operators.query.functions import function
 from operators.query.predicate import Chain, Combined, Comparison, Dimension, Operation
+from operators.query.streams import col, stream
 
 R, S = stream("R"), stream("S")
 
@@ -114,7 +115,7 @@ def test_a_function_may_be_defined_anywhere() -> None:
     assert repr(function(lambda one: one)(R.x)) == "lambda(R.x)"
     assert repr(function(lambda one: one, "same")(R.x)) == "same(R.x)"
     with pytest.raises(PredicateError, match="takes a Python function over Arrow arrays, not 17"):
-        function(17)  # type: ignore[arg-type]
+        function(17)  # type: ignore[call-overload]
 
 
 def test_isin_is_an_or_of_equalities_however_many_values() -> None:
@@ -258,10 +259,7 @@ def test_not_turns_a_comparison_around() -> None:
         (R.a + 1, "`R.a \\+ 1` is not a condition: write a comparison such as R.a < S.b"),
         ((R.a < S.a) & (R.b + 1), "`R.b \\+ 1` is not a condition"),
         ((R.a < S.a) < 3, "is a condition where a value is expected"),
-        (R.a.isin(R.a < S.a, 3), "is a condition where a value is expected"),
         (R.a.alias("x") < S.a, "an alias belongs in the select list"),
-        ((R.a < S.a) & np.bool_(False), "never true"),
-        (as_expression(1) < 2, "names no column"),
         ("R.a < S.a", "is not a condition"),
     ],
 )

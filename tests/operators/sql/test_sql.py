@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators.query.errors import PredicateError, QueryError
-from operators.query.expressions import Call, Compare, Expression, as_expression, stream
+from operators.query.expressions import Call, Compare, Expression, as_expression
 from operators.query.functions import function
 from operators.query.interval_join import interval_windows
 from operators.query.kinds import Kind
 from operators.query.select_items import ComputedItem, CountItem, SelectItem
+from operators.query.streams import stream
 from operators.query.windows import CountWindow, TimeWindow, UnboundedWindow, Window
 from operators.sql.parse import parse_condition, parse_query
 
@@ -302,27 +303,20 @@ FROM = "SELECT * FROM R, S WHERE R.a < S.b "
         at("column x does not say which stream", "x <", FROM + "AND x < R.a"),
         at("there is no stream T in this join", "T.x", FROM + "AND T.x < R.a"),
         at('write R.x or S.x; a string is written \'x\'', '"x"', FROM + 'AND R.x < "x"'),
-        at("`CAST(R.x AS INT)`: a query does not cast", "R.x AS", FROM + "AND CAST(R.x AS INT) < S.x"),
-        at("`CAST(R.x AS INT)`: a query does not cast", "R.x::", FROM + "AND R.x::int < S.x"),
-        at("comparison with NULL is never true: write IS NULL", "R.x", FROM + "AND R.x = NULL"),
-        at("`R.x IS TRUE` is not supported: IS takes NULL", "R.x", FROM + "AND R.x IS TRUE"),
         at("IN takes a list of values", "R.x", FROM + "AND R.x IN (SELECT 1)"),
         at("subqueries are not supported", "S.x", "SELECT * FROM R JOIN S ON EXISTS (SELECT S.x)"),
-        at("OR .. IS NULL for what NULL should do", "R.x", FROM + "AND R.x IS DISTINCT FROM S.x"),
-        at("`R.x LIKE 'a%'` is not supported", "R.x", FROM + "AND R.x LIKE 'a%'"),
-        at("compare column by column", "R.x", FROM + "AND (R.x, R.y) = (S.x, S.y)"),
-        at("sqrt is not a function of this query", "sqrt", FROM + "AND sqrt(R.x) < S.x"),
+        at("compares 2 values with 1", "R.x", FROM + "AND (R.x, R.y) = (S.x,)"),
+        at("sqroot is not a function of this query (it is not built in): write sqrt", "sqroot",
+           FROM + "AND sqroot(R.x) < S.x"),
         at("belongs in the SELECT list", "COUNT", FROM + "AND COUNT(*) > 3"),
         at("'2024-13-01' is not a DATE: write DATE '2024-02-29'", "'2024", FROM + "AND R.x < DATE '2024-13-01'"),
         at("is finer than a microsecond", "'2024", FROM + "AND R.x < TIMESTAMP '2024-01-01 00:00:00.1234567'"),
         at("has no time zone: write TIMESTAMPTZ '2024-01-01+00:00'", "'2024",
            FROM + "AND R.x < TIMESTAMPTZ '2024-01-01'"),
-        at("INT '3' is not supported: write a number", "'3'", FROM + "AND R.x < INT '3'"),
         at("'x' is not a DECIMAL: write DECIMAL '0.10'", "'x'", FROM + "AND R.x < DECIMAL 'x'"),
         at("two hexadecimal digits per byte", "X'0'", FROM + "AND R.x < X'0'"),
         at("BETWEEN SYMMETRIC", "R.x", FROM + "AND R.x BETWEEN SYMMETRIC S.x AND S.y"),
-        at("`R.x << S.x` is not supported", "R.x", FROM + "AND R.x < < S.x"),
-        at("MONTH is not a unit", "'1' MONTH", FROM + "AND R.t - S.t < INTERVAL '1' MONTH"),
+        at("has no fixed length: add it to a time", "'1' MONTH", FROM + "AND R.t - S.t < INTERVAL '1' MONTH"),
         at("INTERVAL '5' has no unit: write INTERVAL '5' MINUTE", "'5'", FROM + "AND R.t - S.t < INTERVAL '5'"),
         at("'parsecs' is not a unit of one", "'5 h", FROM + "AND R.t - S.t < INTERVAL '5 h 5 parsecs'"),
         at("is too large for a float", "1e999", FROM + "AND R.t - S.t < 1e999"),

@@ -32,8 +32,8 @@ from operators.query.expressions import (
     Negate,
     Not,
     Or,
-    stream,
 )
+from operators.query.streams import stream
 from operators.values.evaluation import evaluate, type_of
 
 R = stream("R")

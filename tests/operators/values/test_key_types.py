@@ -83,7 +83,7 @@ def test_wide_columns_are_not_copied(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "remedy"),
     [
-        (pa.list_(pa.int8()), "use a column of numbers"),
+        (pa.map_(pa.int8(), pa.int8()), "use a column of numbers"),
         (pa.null(), r'it holds nulls alone; give it a type: table\["price"\]\.cast\("int64"\)'),
         (pa.uuid(), r'cast it to what it is stored as: table\["price"\]\.cast\("fixed_size_binary\[16\]"\)'),
     ],

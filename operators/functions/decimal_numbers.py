@@ -16,7 +16,7 @@ def decimal_numbers(array: pa.Array) -> np.ndarray:
     """The unscaled numbers: int64 where they all fit, else Python integers."""
     if array.type.byte_width <= 8:
         return small_decimals(array)
-    words = _words(array)
+    words = decimal_words(array)
     lowest = np.ascontiguousarray(words[:, 0]).view(np.int64)
     if (words[:, 1:].view(np.int64) == (lowest >> 63)[:, None]).all():
         return lowest
@@ -30,7 +30,7 @@ def small_decimals(array: pa.Array) -> np.ndarray:
     """The unscaled numbers of a type of at most 18 digits, as int64."""
     width = array.type.byte_width
     if width > 8:
-        return np.ascontiguousarray(_words(array)[:, 0]).view(np.int64)
+        return np.ascontiguousarray(decimal_words(array)[:, 0]).view(np.int64)
     data = array.buffers()[1]
     if data is None or not len(array):
         return np.empty(0, np.int64)
@@ -44,7 +44,7 @@ def decimal_leads(array: pa.Array) -> np.ndarray:
     Truncation never reverses the order of two numbers; rounding twice could.
     """
     leads = np.empty(len(array), np.float64)
-    _cut(frozen(_words(array)), leads)
+    _cut(frozen(decimal_words(array)), leads)
     return leads
 
 
@@ -61,7 +61,7 @@ def decimal_array(numbers: np.ndarray, valid: np.ndarray | None, kind: pa.DataTy
     return pa.Array.from_buffers(kind, len(numbers), [bits, pa.py_buffer(words)])
 
 
-def _words(array: pa.Array) -> np.ndarray:
+def decimal_words(array: pa.Array) -> np.ndarray:
     """Each number in two's complement, lowest word first."""
     width = array.type.byte_width
     data = array.buffers()[1]

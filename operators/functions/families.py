@@ -1,8 +1,9 @@
 """Families of values, and which of them can be compared, added or scaled.
 
-The families are integers (booleans are 0 and 1), floats, decimals, strings, binary, and five kinds of time. Values of
-one family compare with each other, integers also with floats and decimals, dates also with timestamps without a zone.
-Anything else needs an explicit cast: its meaning would be a guess, and a guess is not exact.
+The families are integers (booleans are 0 and 1), floats, decimals, strings, binary, five kinds of time, and three of
+composed values: lists, structs, and intervals of months, days and nanoseconds. Values of one family compare with each
+other, integers also with floats and decimals, dates also with timestamps without a zone. A null that is written belongs
+to every family. Anything else needs an explicit cast: its meaning would be a guess, and a guess is not exact.
 """
 
 from __future__ import annotations
@@ -20,16 +21,24 @@ Family = Choice[
     "date",
     "time of day",
     "duration",
+    "list",
+    "struct",
+    "interval",
+    "null",
 ]
 
 NUMBERS: tuple[Family, ...] = ("integer", "float", "decimal")
 TEXTS: tuple[Family, ...] = ("string", "binary")
 INSTANTS: tuple[Family, ...] = ("timestamp", "zoned timestamp", "date")
 TIMES: tuple[Family, ...] = (*INSTANTS, "time of day", "duration")
+COMPOSED: tuple[Family, ...] = ("list", "struct", "interval")
+"""Families whose values compare by an encoding that keeps their order (`functions.composed_values`)."""
 
 
 def comparable(one: Family, other: Family) -> bool:
     """Whether values of two families can be compared."""
+    if "null" in (one, other):
+        return True
     if one in NUMBERS and other in NUMBERS:
         return {one, other} != {"float", "decimal"}
     return one == other or {one, other} == {"timestamp", "date"}
