@@ -38,6 +38,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
     sys.modules.pop("cluster_code", None)
+
+
+@pytest.fixture
+def cluster(ray_cluster: None) -> Iterator[None]:
+    """The cluster of the tests; what a test has left there is stopped."""
+    yield
     for name in ("nearby", "doomed"):
         try:
             stop_topology(name)
@@ -55,7 +61,7 @@ def deploy(*arguments: str) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
-@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.usefixtures("cluster")
 def test_a_join_is_deployed_watched_and_killed(folder: Path) -> None:
     deployed = deploy("cluster_code.py:join", "--name", "nearby", "--placement", "2")
     assert deployed == (0, "'nearby' runs: 2 workers on 1 node\n", "")
@@ -103,7 +109,7 @@ def test_a_join_is_deployed_watched_and_killed(folder: Path) -> None:
         assert "error: no topology called 'nearby' is running on this cluster" in missing.stderr
 
 
-@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.usefixtures("cluster")
 def test_a_topology_that_has_failed_can_be_seen_and_killed(folder: Path) -> None:
     code, out, said = deploy("cluster_code.py:builder", "--name", "doomed", "--placement", "1", "--json")
     assert (code, said) == (0, "")
