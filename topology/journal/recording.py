@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 from topology.durable.group_commit import Ticket
 from topology.graph.components import DEFAULT_STREAM, DecidingTask, Emit, Origin
-from topology.graph.errors import InterlaceError
+from topology.graph.errors import InterlaceError, StoppedError
 from topology.graph.messages import Batch, Message, Punctuation, Watermark
 from topology.journal.events import Decided
 from topology.journal.journal import Journal
@@ -93,11 +94,12 @@ class RecordedSteps:
         if ticket.error is not None:
             self._on_lost(ticket.error)
             return
-        for emit in emits:
-            self._send(emit)
-        with self._lock:
-            self._waiting -= 1
-        self._sent()
+        with suppress(StoppedError):  # whoever stops the topology does not wait for this
+            for emit in emits:
+                self._send(emit)
+            with self._lock:
+                self._waiting -= 1
+            self._sent()
 
 
 class RecordingCore(TaskCore):
