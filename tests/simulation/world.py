@@ -346,8 +346,18 @@ class World:
 
     def _wake(self, zombie: SimulatedProcess) -> None:
         """A process that everybody takes for dead goes on for a while; nothing it does may be seen."""
+        client = self.chance.choice(self.clients)
+        known = zombie.next_offset(client.stream, client.source)
+        rows = client.table.slice(known, 3).combine_chunks().to_batches()
         try:
+            if rows and not client.ended and zombie.has_room(client.stream, rows[0]) and self.chance.random() < 0.3:
+                client.most = max(client.most, zombie.take(client.stream, client.source, rows[0], known))
             zombie.step_commit()
             zombie.step_any(self.chance)
         except (InterlaceError, OSError):
             self.zombies.remove(zombie)
+            return
+        committer = zombie.journal.committer
+        if committer.error is None and not committer.has_work:  # it says that everything is durable
+            for each in self.clients:
+                each.durable = max(each.durable, zombie.next_offset(each.stream, each.source))

@@ -108,6 +108,11 @@ class GroupCommit:
             self._thread.join()
 
     @property
+    def error(self) -> InterlaceError | None:
+        """Why nothing more will become durable, or None."""
+        return self._error
+
+    @property
     def has_work(self) -> bool:
         """Whether something waits to become durable, or to be removed."""
         return bool(self._tickets or self._may_trim()) and self._error is None

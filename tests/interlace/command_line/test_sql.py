@@ -223,7 +223,7 @@ WHERE = "SELECT a.id FROM 'r.parquet' a, 's.csv' b WHERE "
 QUERY = WHERE + "a.id < b.id"
 MISTAKES = [
     (WHERE + "a.pwer < b.power", [], 2, "no column 'pwer'; did you mean power?"),
-    (WHERE + "a.id << b.id", [], 2, "  SELECT a.id FROM 'r.parquet' a, 's.csv'"),
+    (WHERE + "a.id + b.id", [], 2, "  SELECT a.id FROM 'r.parquet' a, 's.csv'"),
     (WHERE + "a.who < b.id", [], 2, "(a.who is string, b.id is int64); give --type who=int64"),
     (QUERY.replace("r.p", "q.p"), [], 3, "no file 'q.parquet'; did you mean r.parquet?"),
     (QUERY.replace("'r.parquet'", "readings"), [], 3, "another file, give --input readings=FILE"),

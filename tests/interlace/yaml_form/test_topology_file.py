@@ -182,7 +182,7 @@ def test_a_mistake_is_named_by_line_and_key(folder: Path, before: str, after: st
 SQL = "join:\n  sql: SELECT R.a FROM R, S WHERE R.a < S.a"
 JOINS = [
     ("join: {event_time: ts}", "line 1, join: the key 'sql' is missing"),
-    (SQL.replace("<", "<<") + " WINDOW AS (ROWS 5)", "line 2, join.sql: `R.a << S.a`"),
+    (SQL.replace("<", "+") + " WINDOW AS (ROWS 5)", "line 2, join.sql: `R.a + S.a`"),
     (SQL, "line 2, join.sql: the join has no window"),
     (SQL + " WINDOW AS (ROWS 5)\ninputs: {T: }", "line 3, inputs.T: the query has no stream 'T'"),
     (SQL + "\ninputs: {R: {event_time: ts}}", "line 3, inputs.R.event_time: write 'event_time' of a join below"),
