@@ -23,8 +23,10 @@ from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import NAMESPACE, Charter, Description, Report
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease, WakingClock
 from topology.on_ray.nodes import job_is_dead
+from topology.on_ray.recovery import Cause, Recovery
 from topology.on_ray.reservation import Reservation
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder, worker_class
+from topology.placement.cluster_node import ClusterNode
 from topology.placement.placement import WorkerPlan
 from topology.security.tokens import Authority, Grant, Right
 
@@ -39,6 +41,10 @@ START_SECONDS = 120.0
 """How long no worker may answer while they start; each answer begins a new wait."""
 
 STOP_SECONDS = 5.0
+SUSPICION_SECONDS = 2.0
+NAME_SECONDS = 0.1
+
+_ALIVE = (State.STARTING, State.RUNNING, State.RECOVERING)
 
 
 class LaunchError(Exception):
@@ -50,15 +56,19 @@ class LaunchError(Exception):
 
 
 class _Worker:
-    """A worker as the controller sees it."""
+    """A worker as the controller sees it.
 
-    def __init__(self, plan: WorkerPlan, node_id: str, host: str, actor: Any, lease: Lease) -> None:
+    key: what it calls itself when it reports; a successor has another one.
+    """
+
+    def __init__(self, plan: WorkerPlan, node_id: str, host: str, actor: Any, lease: Lease, key: str) -> None:
         self.plan = plan
         self.node_id = node_id
         self.host = host
         self.actor = actor
         self.address: Address | None = None
         self.lease = lease
+        self.key = key
 
     @property
     def place(self) -> str:
@@ -88,6 +98,9 @@ class ControllerProcess:
         self._credentials: IssuesCertificates | None = None
         self._reservation: Reservation | None = None
         self._workers: dict[str, _Worker] = {}
+        self._incarnation = 0
+        self._recovery = Recovery()
+        self._recovering: asyncio.Task[None] | None = None
         self._clock = WakingClock()
         self._lease = self._new_lease(charter.leases.owner) if charter.owner is not None else None
         self._report = Report(0, State.STARTING, "looking for room")
@@ -125,24 +138,29 @@ class ControllerProcess:
         charter = self._charter
         return Description(
             charter.name, charter.topology, charter.make_handle, endpoints, charter.edge_bytes,
-            charter.leases, charter.owner is None,
+            charter.leases, charter.owner is None, self._report.incarnation, charter.state is not None,
         )  # fmt: skip
 
     async def status(self) -> Status:
         """Return the state of the topology and of its workers."""
         charter, report = self._charter, self._report
         workers = tuple(worker.status(charter.name) for worker in self._workers.values())
-        return Status(charter.name, report.state, workers, report.error, charter.owner is None, charter.encrypted)
+        return Status(
+            charter.name, report.state, workers, report.error, charter.owner is None, charter.encrypted,
+            self._recovery.count,
+        )  # fmt: skip
 
     async def is_led(self) -> bool:
         """Whether it runs and its owner, if it has one, holds its lease: then nobody else may take its name."""
-        runs = self._report.state in (State.STARTING, State.RUNNING)
+        runs = self._report.state in _ALIVE
         return runs and not (self._lease is not None and self._lease.lapsed)
 
     async def metrics(self) -> tuple[TaskMetrics, ...]:
         """Return what each task has counted; after the end, what it had counted until then."""
         if self._report.state is not State.RUNNING:
             return self._final_metrics
+        if self._charter.state is not None:
+            return await self._last_metrics()  # a worker may die meanwhile, which is no error of the caller
         return await self._ask_metrics(START_SECONDS)
 
     async def stop(self) -> tuple[TaskMetrics, ...]:
@@ -151,6 +169,8 @@ class ControllerProcess:
             if self._report.state is State.RUNNING:
                 self._final_metrics = await self._last_metrics()
             self._tell(State.STOPPED)
+            if self._recovering is not None:
+                self._recovering.cancel()
             await self._end_workers()
             self._spawn(self._leave())
         return self._final_metrics
@@ -159,9 +179,10 @@ class ControllerProcess:
 
     async def beat(self, worker: str) -> bool:
         """Renew the lease of a worker; return whether it belongs to the topology."""
-        if worker in self._workers:
-            self._workers[worker].lease.renew()
-        return worker in self._workers
+        known = next((each for each in self._workers.values() if each.key == worker), None)
+        if known is not None:
+            known.lease.renew()
+        return known is not None
 
     # starting
 
@@ -179,9 +200,7 @@ class ControllerProcess:
         charter = self._charter
         plans = charter.placement.workers
         self._reservation = Reservation(charter.name, charter.placement)
-        nodes = await self._reservation.wait(lambda note: self._tell(State.STARTING, note))
-        if isinstance(nodes, str):
-            raise LaunchError(nodes)
+        nodes = await self._reserved(self._reservation)
         if charter.encrypted:
             from topology.security.own_certificates import credentials
 
@@ -189,28 +208,44 @@ class ControllerProcess:
         machines = len({node.id for node in nodes})
         self._tell(State.STARTING, f"starting {_count(len(plans), 'worker')} on {_count(machines, 'node')}")
         for index, (plan, node) in enumerate(zip(plans, nodes, strict=True)):
-            host = node.address if charter.encrypted else LOOPBACK
-            actor = self._make_worker(index, plan, host)
-            self._workers[plan.name] = _Worker(
-                plan, node.id, node.address, actor, self._new_lease(charter.leases.worker)
-            )
+            self._workers[plan.name] = self._make_worker(index, plan, node)
+        await self._connect_workers()
+
+    async def _reserved(self, reservation: Reservation) -> list[ClusterNode]:
+        """The node of each worker, when there is room for all."""
+        nodes = await reservation.wait(lambda note: self._tell(self._report.state, note))
+        if isinstance(nodes, str):
+            raise LaunchError(nodes)
+        return nodes
+
+    async def _connect_workers(self) -> None:
+        """Hand out the addresses of all workers, start them and watch them."""
         for name, answer in (await self._ask("address")).items():
             if isinstance(answer, Failure):
                 raise LaunchError(answer.text, answer.task)
             self._workers[name].address = answer
+            self._recovery.note(answer.progress)
         addresses = {task: worker.address for worker in self._workers.values() for task in worker.plan.tasks}
         await self._ask("start", addresses)
         for worker in self._workers.values():
-            self._spawn(self._await_end(worker))
+            self._spawn(self._await_end(worker, self._incarnation))
         self._tell(State.RUNNING)
 
-    def _make_worker(self, index: int, plan: WorkerPlan, host: str) -> Any:
+    def _order(self, index: int, plan: WorkerPlan, host: str) -> WorkerOrder:
         charter = self._charter
         certificate = None if self._credentials is None else self._credentials.issue(host)
-        order = WorkerOrder(
-            charter.work[index], plan.tasks, 0, charter.leases.worker, host, certificate, self._root, self._authority,
-            self._channel_token,
+        return WorkerOrder(
+            charter.work[index], plan.tasks, self._incarnation, charter.leases.worker, host, certificate, self._root,
+            self._authority, self._channel_token, charter.state,
         )  # fmt: skip
+
+    def _host(self, address: str) -> str:
+        """Where a worker on the node of this address listens."""
+        return address if self._charter.encrypted else LOOPBACK
+
+    def _make_worker(self, index: int, plan: WorkerPlan, node: ClusterNode) -> _Worker:
+        charter = self._charter
+        order = self._order(index, plan, self._host(node.address))
         assert self._reservation is not None
         name = f"{charter.name}/{plan.name}"
         options: dict[str, Any] = {
@@ -227,8 +262,10 @@ class ControllerProcess:
             options["memory"] = plan.memory
         if charter.runtime_env:
             options["runtime_env"] = dict(charter.runtime_env)
+        key = f"{plan.name}#{self._incarnation}"
         actor = ray.remote(worker_class(name)).options(**options)
-        return actor.remote(charter.prepare, dumps(order), self._myself, plan.name)
+        made = actor.remote(charter.prepare, dumps(order), self._myself, key)
+        return _Worker(plan, node.id, node.address, made, self._new_lease(charter.leases.worker), key)
 
     async def _ask(self, method: str, *arguments: Any) -> dict[str, Any]:
         """Call a method of every worker; wait as long as there is progress."""
@@ -259,23 +296,26 @@ class ControllerProcess:
 
     # watching
 
-    async def _await_end(self, worker: _Worker) -> None:
+    async def _await_end(self, worker: _Worker, incarnation: int) -> None:
         """Wait until a worker fails or dies."""
         try:
             failure = await worker.actor.wait.remote()
         except ray.exceptions.RayError as error:
-            await self._fail(_reason(worker, error), worker.plan.tasks[0])
+            if incarnation == self._incarnation:
+                await self._end_life(Cause(_reason(worker, error), worker.plan.tasks[0]))
             return
-        if failure is None:
+        if failure is None or incarnation != self._incarnation:
             return
         if not failure.lost:
-            await self._fail(failure.text, failure.task)
+            await self._end_life(Cause(failure.text, failure.task, in_task=True))
         elif self._suspect is None:
-            self._suspect = (failure, self._new_lease(self._charter.leases.blame))
+            # Whoever broke the connection has some time to be found; a topology that starts again does not wait long.
+            seconds = self._charter.leases.blame if self._charter.state is None else SUSPICION_SECONDS
+            self._suspect = (failure, self._new_lease(seconds))
 
     async def _watch(self) -> None:
         """Look for leases that have lapsed."""
-        while self._report.state in (State.STARTING, State.RUNNING):
+        while self._report.state in _ALIVE:
             await self._tick()
             if self._lease is not None and await self._owner_is_gone(self._lease):
                 await self.stop()
@@ -284,11 +324,11 @@ class ControllerProcess:
                 continue
             for worker in self._workers.values():
                 if worker.lease.lapsed:
-                    await self._fail(await self._silence(worker), worker.plan.tasks[0])
+                    await self._end_life(Cause(await self._silence(worker), worker.plan.tasks[0]))
                     break
             else:
                 if self._suspect is not None and self._suspect[1].lapsed:
-                    await self._fail(self._suspect[0].text, self._suspect[0].task)
+                    await self._end_life(Cause(self._suspect[0].text, self._suspect[0].task))
         if self._lease is not None:
             await self._outlive_owner(self._lease)
 
@@ -320,11 +360,79 @@ class ControllerProcess:
         )
         return f"{worker.place}: no sign of life for {worker.lease.silent:.0f} seconds; {cause}"
 
+    # recovering
+
+    async def _end_life(self, cause: Cause) -> None:
+        """A worker has failed: the topology ends, or starts again from its state."""
+        if self._charter.state is None:
+            await self._fail(cause.text, cause.task)
+        elif self._report.state is State.RUNNING:
+            self._tell(State.RECOVERING, error=cause.text, task=cause.task)
+            self._recovering = self._spawn(self._recover(cause))
+
+    async def _recover(self, cause: Cause) -> None:
+        """Start all workers again, until they run or have failed too often."""
+        while True:
+            pause = self._recovery.pause_after(cause)
+            if pause is None:
+                await self._fail(cause.text, cause.task)
+                return
+            self._incarnation += 1
+            self._suspect = None
+            self._tell(State.RECOVERING, f"starting again, for the {_count(self._recovery.count, 'time')}")
+            await asyncio.sleep(pause)
+            try:
+                await self._restart_workers()
+                return
+            except LaunchError as error:
+                cause = Cause(str(error), error.task)
+            except Exception as error:
+                cause = Cause(f"{type(error).__name__}: {error}", None)
+
+    async def _restart_workers(self) -> None:
+        """Give a new order to the workers that live, and replace the others."""
+        assert self._reservation is not None
+        orders = {
+            plan.name: dumps(self._order(index, plan, self._host(self._workers[plan.name].host)))
+            for index, plan in enumerate(self._charter.placement.workers)
+        }
+        answers = await asyncio.gather(*(self._restart(self._workers[name], order) for name, order in orders.items()))
+        dead = {name for name, lives in zip(orders, answers, strict=True) if not lives}
+        for name in dead:
+            ray.kill(self._workers[name].actor)
+        if dead:
+            nodes = await self._reserved(self._reservation)
+            for index, (plan, node) in enumerate(zip(self._charter.placement.workers, nodes, strict=True)):
+                if plan.name in dead:
+                    self._workers[plan.name] = await self._make_again(index, plan, node)
+        await self._connect_workers()
+
+    async def _restart(self, worker: _Worker, order: bytes) -> bool:
+        """Let a worker begin a new life; return whether it lives."""
+        answer = asyncio.ensure_future(_answer(worker.actor.restart.remote(order)))
+        while not answer.done():
+            await asyncio.wait([answer], timeout=RENEWAL_SECONDS)
+            if worker.lease.lapsed:
+                answer.cancel()
+                return False
+        return not answer.cancelled() and answer.exception() is None
+
+    async def _make_again(self, index: int, plan: WorkerPlan, node: ClusterNode) -> _Worker:
+        """Make a worker in place of one that has gone, whose name Ray may give away only a moment later."""
+        limit = self._new_lease(START_SECONDS)
+        while True:
+            try:
+                return self._make_worker(index, plan, node)
+            except ValueError:
+                if limit.lapsed:
+                    raise
+                await asyncio.sleep(NAME_SECONDS)
+
     # ending
 
     async def _fail(self, text: str, task: TaskName | None) -> None:
         """Keep the first error, tell everyone, and end the workers."""
-        if self._report.state not in (State.STARTING, State.RUNNING):
+        if self._report.state not in _ALIVE:
             return
         self._tell(State.FAILED, error=text, task=task)
         self._final_metrics = await self._last_metrics()
@@ -364,19 +472,24 @@ class ControllerProcess:
 
     def _tell(self, state: State, note: str = "", error: str = "", task: TaskName | None = None) -> None:
         """Change the state and wake everyone who follows."""
-        self._report = Report(
-            self._report.version + 1, state, note, task or self._report.failed_task, error or self._report.error
-        )
+        last = self._report
+        if state is State.RUNNING:
+            self._report = Report(last.version + 1, state, incarnation=self._incarnation)
+        else:
+            self._report = Report(
+                last.version + 1, state, note, task or last.failed_task, error or last.error, last.incarnation
+            )
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     def _new_lease(self, seconds: float) -> Lease:
         return Lease(seconds, self._clock)
 
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        return task
 
 
 async def _in_thread(call: Callable[[], T]) -> T:

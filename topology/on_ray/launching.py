@@ -133,7 +133,7 @@ def wait_until_running(controller: Any, owner: str | None, shown: bool) -> Descr
     with progress:
         ray.get(controller.begin.remote(), timeout=START_SECONDS)
         report = Report(-1, State.STARTING)
-        while report.state is State.STARTING:
+        while report.state in (State.STARTING, State.RECOVERING):
             report = ray.get(controller.follow.remote(owner, report.version, RENEWAL_SECONDS), timeout=START_SECONDS)
             progress.show(report.note)
     if report.state is not State.RUNNING:

@@ -226,7 +226,8 @@ class TaskGroup:
                 self._on_failure(TaskError(*hosted.name, str(error)))
 
         steps = RecordedSteps(task, opened.journal, send, sent, lost)
-        again = None if opened.replay is None else repeat(task, hosted.origins, opened.replay, opened.journal)
+        resumes = opened.resumes(self.topology.sinks)
+        again = repeat(task, hosted.origins, resumes, opened.replay, opened.journal)
         core = RecordingCore(task, hosted.origins, hosted.counters, steps, again)
         return core, steps.send, partial(steps.has_room, room)
 
@@ -307,19 +308,22 @@ class TaskGroup:
         if unread:
             log.warning("send() waits: %d bytes of results are unread; read results() in another thread", unread)
 
-
     def _keep_progress(self, opened: Opened) -> None:
         """Let the sinks go on where they were, and record how far their results are acknowledged."""
         for sink, queue in self.results.items():
             queue.on_progress = partial(self._acknowledged, opened.journal, sink)
-            for resume in () if opened.replay is None else opened.replay.resumes:
+            for resume in opened.resumes([sink]):
                 queue.resume(resume)
 
     def _acknowledged(self, journal: Journal, sink: str, progress: Progress) -> None:
-        """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
         with suppress(InterlaceError):  # a journal that has ended has told everybody
-            self._recorded_progress = journal.record(Acknowledged(sink, *progress))
-            journal.trim()
+            self.record_progress(journal, sink, progress)
+
+    def record_progress(self, journal: Journal, sink: str, progress: Progress) -> Ticket:
+        """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
+        ticket = self._recorded_progress = journal.record(Acknowledged(sink, *progress))
+        journal.trim()
+        return ticket
 
     def wait_for_acknowledgements(self) -> None:
         """Wait until all that has been acknowledged is so after a failure, too."""
