@@ -10,7 +10,10 @@ All methods run in one event loop, so the state needs no lock. The loop never wa
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import ray
@@ -24,7 +27,7 @@ from topology.on_ray.charter import NAMESPACE, Charter, Description, Report
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease, WakingClock
 from topology.on_ray.nodes import job_is_dead
 from topology.on_ray.recovery import Cause, Recovery
-from topology.on_ray.reservation import Reservation
+from topology.on_ray.reservation import Reservation, release_named
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder, worker_class
 from topology.placement.cluster_node import ClusterNode
 from topology.placement.placement import WorkerPlan
@@ -86,7 +89,7 @@ class _Worker:
 class ControllerProcess:
     """Starts, watches and ends the workers of one topology."""
 
-    def __init__(self, charter: Charter, myself: Any) -> None:
+    def __init__(self, charter: Charter, myself: Any, again: bool = False) -> None:
         self._charter = charter
         self._myself = myself
         self._authority = Authority()
@@ -108,6 +111,10 @@ class ControllerProcess:
         self._suspect: tuple[Failure, Lease] | None = None
         self._final_metrics: tuple[TaskMetrics, ...] = ()
         self._background: set[asyncio.Task[None]] = set()
+        self._orphaned = again
+        if again:  # lives are numbered on; how many there were, nobody knows any more
+            self._incarnation = int(time.time())
+            self._report = Report(0, State.RECOVERING, error="the process of the controller died")
 
     # what clients call
 
@@ -118,6 +125,7 @@ class ControllerProcess:
 
     async def follow(self, owner: str | None, version: int, seconds: float) -> Report:
         """Renew the owner's lease; return the state when it is newer than `version`, or after some seconds."""
+        self._wake()
         if self._lease is not None and owner == self._charter.owner:
             self._lease.renew()
         if self._report.version <= version:
@@ -179,12 +187,27 @@ class ControllerProcess:
 
     async def beat(self, worker: str) -> bool:
         """Renew the lease of a worker; return whether it belongs to the topology."""
+        self._wake()
         known = next((each for each in self._workers.values() if each.key == worker), None)
         if known is not None:
             known.lease.renew()
         return known is not None
 
     # starting
+
+    def _wake(self) -> None:
+        """In a process that Ray has started in place of one that died: start the topology again, once."""
+        if self._orphaned:
+            self._orphaned = False
+            self._spawn(self._watch())
+            self._recovering = self._spawn(self._recover(Cause(self._report.error, None)))
+
+    async def _end_orphans(self) -> None:
+        """End the workers of a controller that died, and free what it had reserved."""
+        for plan in self._charter.placement.workers:
+            with suppress(ValueError):
+                ray.kill(ray.get_actor(f"{self._charter.name}/{plan.name}", NAMESPACE))
+        await _in_thread(partial(release_named, self._charter.name))
 
     async def _launch(self) -> None:
         try:
@@ -200,15 +223,19 @@ class ControllerProcess:
         charter = self._charter
         plans = charter.placement.workers
         self._reservation = Reservation(charter.name, charter.placement)
-        nodes = await self._reserved(self._reservation)
+        try:
+            nodes = await self._reserved(self._reservation)
+        except LaunchError:
+            self._reservation = None
+            raise
         if charter.encrypted:
             from topology.security.own_certificates import credentials
 
             self._credentials = credentials(charter.tls)
         machines = len({node.id for node in nodes})
-        self._tell(State.STARTING, f"starting {_count(len(plans), 'worker')} on {_count(machines, 'node')}")
+        self._tell(self._report.state, f"starting {_count(len(plans), 'worker')} on {_count(machines, 'node')}")
         for index, (plan, node) in enumerate(zip(plans, nodes, strict=True)):
-            self._workers[plan.name] = self._make_worker(index, plan, node)
+            self._workers[plan.name] = await self._make_named(index, plan, node)
         await self._connect_workers()
 
     async def _reserved(self, reservation: Reservation) -> list[ClusterNode]:
@@ -382,7 +409,11 @@ class ControllerProcess:
             self._tell(State.RECOVERING, f"starting again, for the {_count(self._recovery.count, 'time')}")
             await asyncio.sleep(pause)
             try:
-                await self._restart_workers()
+                if self._reservation is None:
+                    await self._end_orphans()
+                    await self._start_workers()
+                else:
+                    await self._restart_workers()
                 return
             except LaunchError as error:
                 cause = Cause(str(error), error.task)
@@ -395,16 +426,18 @@ class ControllerProcess:
         orders = {
             plan.name: dumps(self._order(index, plan, self._host(self._workers[plan.name].host)))
             for index, plan in enumerate(self._charter.placement.workers)
+            if plan.name in self._workers
         }
         answers = await asyncio.gather(*(self._restart(self._workers[name], order) for name, order in orders.items()))
         dead = {name for name, lives in zip(orders, answers, strict=True) if not lives}
         for name in dead:
             ray.kill(self._workers[name].actor)
-        if dead:
+        missing = dead | ({plan.name for plan in self._charter.placement.workers} - set(orders))
+        if missing:
             nodes = await self._reserved(self._reservation)
             for index, (plan, node) in enumerate(zip(self._charter.placement.workers, nodes, strict=True)):
-                if plan.name in dead:
-                    self._workers[plan.name] = await self._make_again(index, plan, node)
+                if plan.name in missing:
+                    self._workers[plan.name] = await self._make_named(index, plan, node)
         await self._connect_workers()
 
     async def _restart(self, worker: _Worker, order: bytes) -> bool:
@@ -417,8 +450,8 @@ class ControllerProcess:
                 return False
         return not answer.cancelled() and answer.exception() is None
 
-    async def _make_again(self, index: int, plan: WorkerPlan, node: ClusterNode) -> _Worker:
-        """Make a worker in place of one that has gone, whose name Ray may give away only a moment later."""
+    async def _make_named(self, index: int, plan: WorkerPlan, node: ClusterNode) -> _Worker:
+        """Make a worker, perhaps in place of one that has gone, whose name Ray may give away only a moment later."""
         limit = self._new_lease(START_SECONDS)
         while True:
             try:
@@ -542,7 +575,9 @@ def controller_class(name: str) -> type:
             from topology.on_ray.by_value import loads
             from topology.on_ray.controller import ControllerProcess
 
-            self._process = ControllerProcess(loads(charter), ray.get_runtime_context().current_actor)
+            given, here = loads(charter), ray.get_runtime_context()
+            again = given.state is not None and bool(here.was_current_actor_reconstructed)
+            self._process = ControllerProcess(given, here.current_actor, again)
 
         async def begin(self) -> None:
             await self._process.begin()

@@ -26,6 +26,9 @@ from topology.on_ray.lease import RENEWAL_SECONDS
 ANSWER_SECONDS = 10.0
 """How long a controller may take for a small answer before it is taken to be frozen."""
 
+CONTROLLER_RESTARTS = 1000
+"""How often Ray replaces the controller of a topology whose state is kept."""
+
 PRESTART_SECONDS = 1.0
 IDLE_SECONDS = 10
 """How long a process waits for a worker that needs it."""
@@ -182,7 +185,7 @@ def _make(charter: Charter, name: str) -> Any:
         "name": controller_name(name),
         "namespace": NAMESPACE,
         "lifetime": "detached",
-        "max_restarts": 0,
+        "max_restarts": 0 if charter.state is None else CONTROLLER_RESTARTS,
         "max_task_retries": 0,
         "num_cpus": 0,
         # Beside the program: if another node is cut off, the two still reach each other, and it is named. Not `soft`:

@@ -29,8 +29,9 @@ from topology.handle.running import RunningTopology
 from topology.handle.status import State, Status
 from topology.on_ray.charter import Description, Report
 from topology.on_ray.cluster import membership
+from topology.on_ray.controller import START_SECONDS
 from topology.on_ray.launching import ANSWER_SECONDS, launch_error
-from topology.on_ray.lease import RENEWAL_SECONDS
+from topology.on_ray.lease import RENEWAL_SECONDS, Lease
 from topology.tasks.metrics import Metrics
 
 STOP_SECONDS = 5.0
@@ -164,13 +165,17 @@ class RayTopology(RunningTopology):
         """Call the controller; an answer that does not come is an error that says so."""
         if not ray.is_initialized():
             raise StoppedError("ray.shutdown() was called before stop()")
-        try:
-            return ray.get(getattr(self._controller, method).remote(*arguments), timeout=ANSWER_SECONDS)
-        except ray.exceptions.GetTimeoutError:
-            raise ConnectionLostError(f"the controller of '{self.name}' does not answer") from None
-        except ray.exceptions.RayActorError:
-            self._raise_error()
-            raise StoppedError(f"the topology '{self.name}' has been stopped") from None
+        limit = Lease(ANSWER_SECONDS)
+        while True:
+            try:
+                return ray.get(getattr(self._controller, method).remote(*arguments), timeout=ANSWER_SECONDS)
+            except ray.exceptions.GetTimeoutError:
+                raise ConnectionLostError(f"the controller of '{self.name}' does not answer") from None
+            except ray.exceptions.RayActorError as error:
+                self._raise_error()
+                if not isinstance(error, ray.exceptions.ActorUnavailableError) or limit.lapsed:
+                    raise StoppedError(f"the topology '{self.name}' has been stopped") from None
+                time.sleep(LOOK_UP_SECONDS)  # Ray starts it again
 
     def _open(self, stream: str, source: str) -> None:
         self._call(stream, lambda client: client.open(stream, source))
@@ -280,6 +285,7 @@ class RayTopology(RunningTopology):
     def _follow(self) -> None:
         """Renew the lease and learn of a failure, until this handle or the topology ends."""
         report, silence = Report(-1, State.RUNNING), self._description.leases.worker
+        unavailable = Lease(START_SECONDS)
         while not self._left and report.state in (State.RUNNING, State.RECOVERING):
             if not ray.is_initialized():  # any call to Ray would now start a new cluster
                 self._fail(StoppedError("ray.shutdown() was called before stop()"))
@@ -288,10 +294,17 @@ class RayTopology(RunningTopology):
             try:
                 report = self._answer(call, silence) or report
                 self._note_life(report, silence)
+                unavailable.renew()
             except ray.exceptions.GetTimeoutError:
                 text = f"the controller of '{self.name}' has not answered for {silence:.0f} seconds"
                 self._fail(ConnectionLostError(text))
                 return
+            except ray.exceptions.ActorUnavailableError as error:
+                if self._lives is None or unavailable.lapsed:
+                    self._fail(ConnectionLostError(f"the controller of '{self.name}' has died: {error}"))
+                    return
+                self._lives.ended()  # Ray starts it again
+                time.sleep(LOOK_UP_SECONDS)
             except ray.exceptions.RayError as error:
                 self._fail(ConnectionLostError(f"the controller of '{self.name}' has died: {error}"))
                 return

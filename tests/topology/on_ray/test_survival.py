@@ -16,7 +16,7 @@ import ray
 
 from operators import CountWindow, RunningJoin, SPOJoin, StreamJoin
 from tests.s3_server import below, s3_server
-from tests.topology.on_ray.programs import program
+from tests.topology.on_ray.programs import processes, program
 from tests.topology.waiting import wait_for
 from topology import Batch, Bolt, Emit, Origin, PassOn, RayRuntime, State, Task, TaskContext, TaskError, TopologyError
 from topology import WorkerStatus as Worker
@@ -146,6 +146,24 @@ def test_a_frozen_worker_is_replaced_and_harms_nothing_when_it_wakes(
         found, _ = read_on(running, freeze())
         feeding.join()
         assert running.status().recoveries >= 1
+    assert found.equals(expected(4_000))
+
+
+def test_the_controller_may_be_killed_too(tmp_path: Path) -> None:
+    with JOIN.launch(RayRuntime(state=tmp_path), sources=SOURCES, name="headless") as running:
+
+        def behead() -> Iterator[None]:
+            titles = processes("ray::headless")
+            os.kill(next(pid for pid, title in titles.items() if "/controller" in title), signal.SIGKILL)
+            yield
+
+        feeding = feed(running, 4_000)
+        found, _ = read_on(running, behead())
+        feeding.join()
+        wait_for(lambda: running.status().state is State.RUNNING)
+        assert running.status().recoveries == 1
+        running.stop()
+        wait_for(lambda: not processes("ray::headless"), "a process outlived stop()")
     assert found.equals(expected(4_000))
 
 
