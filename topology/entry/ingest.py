@@ -178,6 +178,13 @@ class Ingest:
         with target.order:
             return target.ledger.next_offset(source)
 
+    def durable_offset(self, stream: str, source: str) -> int:
+        """As `next_offset`; with a journal, all rows before it are durable."""
+        offset = self.next_offset(stream, source)
+        self._record.repeated()
+        self._record.wait()
+        return offset
+
     def finish(self, stream: str, source: str | None = None) -> None:
         """End one source, or with None the whole stream: only rows committed before will still enter."""
         self.end(stream, source)

@@ -91,10 +91,12 @@ class ProgressReports:
                     return
                 reports, self._waiting = self._waiting, {}
                 until = self._reported
-            if not self._send(reports):
-                return
+            sent = self._send(reports)
             with self._changed:
-                self._durable = until
+                if sent:
+                    self._durable = until
+                else:
+                    self._closed = True
                 self._changed.notify_all()
 
     def _send(self, reports: dict[str, Progress]) -> bool:

@@ -110,6 +110,7 @@ class ResumingClient:
         self._connect = connect
         self._lives = lives
         self._client: FlightClient | None = None
+        self._latest: FlightClient | None = None  # also while it sends again, so that it can be abandoned
         self._untaken: list[Untaken] = []
         self._connecting = threading.Lock()
         self._sending = threading.Lock()
@@ -159,7 +160,7 @@ class ResumingClient:
 
     def abandon(self, error: Exception) -> None:
         """As `FlightClient.abandon`; whoever waits for another life learns from `Lives.check` that there is none."""
-        client = self._client
+        client = self._latest
         if client is not None:
             client.abandon(error)
 
@@ -187,7 +188,7 @@ class ResumingClient:
         """The client of this life. Before anything else it sends again what the last life has not taken."""
         with self._connecting:
             if self._client is None:
-                client = self._connect()
+                self._latest = client = self._connect()
                 try:
                     for untaken in self._untaken:
                         client.send(self._stream, untaken.source, untaken.rows, untaken.offset)

@@ -129,7 +129,7 @@ class TopologyServer:
     def _offset(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source = named_parts(path, "stream", "source")
         self._require(call, Right.WRITE, stream, source=source)
-        return str(self._ingest.next_offset(stream, source)).encode()
+        return str(self._ingest.durable_offset(stream, source)).encode()
 
     def _pin(self, call: Call, path: Path, body: bytes) -> bytes:
         (stream,) = named_parts(path, "stream")

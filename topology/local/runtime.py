@@ -166,7 +166,7 @@ class LocalTopology(RunningTopology):
     def next_offset(self, stream: str, source: str | None = None) -> int:
         self.topology.require_input(stream)
         with self._explained:
-            return self._group.ingest.next_offset(stream, source or stream)
+            return self._group.ingest.durable_offset(stream, source or stream)
 
     def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch], offset: int | None) -> int:
         following = 0

@@ -20,8 +20,9 @@ from topology.graph.errors import NameTakenError, TaskError, TopologyError
 from topology.handle.status import State
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import NAMESPACE, Charter, Description, Report, controller_name
-from topology.on_ray.controller import START_SECONDS, controller_class
+from topology.on_ray.controller import controller_class
 from topology.on_ray.lease import RENEWAL_SECONDS
+from topology.on_ray.workforce import START_SECONDS
 
 ANSWER_SECONDS = 10.0
 """How long a controller may take for a small answer before it is taken to be frozen."""

@@ -29,9 +29,9 @@ from topology.handle.running import RunningTopology
 from topology.handle.status import State, Status
 from topology.on_ray.charter import Description, Report
 from topology.on_ray.cluster import membership
-from topology.on_ray.controller import START_SECONDS
 from topology.on_ray.launching import ANSWER_SECONDS, launch_error
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
+from topology.on_ray.workforce import START_SECONDS
 from topology.tasks.metrics import Metrics
 
 STOP_SECONDS = 5.0

@@ -29,11 +29,11 @@ from topology.handle.results_queue import Progress
 from topology.journal.opening import Opened
 from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
-from topology.on_ray.without_pandas import hide_pandas
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder
 from topology.process.memory import keep_freed_memory
 from topology.process.state import open_state
 from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.without_pandas import hide_pandas
 from topology.tasks.metrics import TaskMetrics
 
 if TYPE_CHECKING:

@@ -110,6 +110,15 @@ def test_a_sink_of_another_life_is_refused(journal: Journal) -> None:
     assert not journal.recorded
 
 
+def test_whoever_waits_in_a_worker_that_was_replaced_learns_that(journal: Journal) -> None:
+    reports = ProgressReports(journal.endpoint(), LIFE - 1)
+    reports.report("out", Progress(1, 1, 2))
+    with pytest.raises(StoppedError):
+        reports.wait()
+    assert not journal.recorded
+    reports.close()
+
+
 def test_nonsense_is_refused(journal: Journal) -> None:
     with FlightClient(journal.endpoint()) as client:
         for nonsense in ("", "1.5", "--1", "9" * 30, "x"):

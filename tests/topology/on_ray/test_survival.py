@@ -113,9 +113,9 @@ def test_any_worker_may_be_killed_in_the_middle_of_a_join(tmp_path: Path) -> Non
     assert found.equals(right)
 
 
-def test_state_in_a_bucket_and_a_worker_for_each_task() -> None:
+def test_state_in_a_bucket_with_tls_and_a_worker_for_each_task() -> None:
     with s3_server() as uri:
-        runtime = RayRuntime(state=below(uri, "kept"), placement="per-task")
+        runtime = RayRuntime(state=below(uri, "kept"), placement="per-task", tls=True)
         assert "test:test" not in repr(runtime)
         with JOIN.launch(runtime, sources=SOURCES, name="bucket") as running:
             workers = running.status().workers
