@@ -23,6 +23,7 @@ from topology import (
     SchemaError,
     StoppedError,
 )
+from topology.entry.ingest import Ingest
 from topology.flight import client_port, resuming
 from topology.flight.resuming import Lives, ResumingClient
 from topology.flight.sink_readers import SinkReaders
@@ -106,6 +107,24 @@ def test_rows_are_sent_again_until_they_are_taken_and_never_twice(durable: Durab
     while (item := reading.next()) is not None:
         found += item[1].column(0).to_pylist()
     assert sorted(found) == [1, 2, 3, 4, 5]
+
+
+def test_rows_on_their_way_when_a_life_ends_are_held_and_sent_first(
+    durable: Durable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durable.send("R", 1, 2)
+
+    def dying(*arguments: object) -> int:
+        raise StoppedError("the topology has been stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ingest, "send", dying)
+        durable.send("R", 3)  # they are on their way when this returns
+        durable.send("R", 4, 5)
+        durable.end_life()
+    durable.begin_life()
+    durable.send("R", 6)
+    assert durable.clients["R"].next_offset("R", "R-0") == 6
 
 
 def test_a_reader_goes_on_behind_what_it_gave_out(durable: Durable) -> None:
