@@ -93,8 +93,8 @@ class SinkReaders:
 
     def _client(self, sink: str) -> FlightClient:
         with self._lock:
+            life = 0 if self._lives is None else self._lives.number  # before its endpoint, which may be newer
             endpoint = self._endpoint(sink)  # raises if the topology has ended, and after that all are abandoned
-            life = 0 if self._lives is None else self._lives.number
             if sink in self._clients and self._client_lives[sink] != life:
                 self._clients.pop(sink).abandon(StoppedError("the topology has been started again"))
             if sink not in self._clients:

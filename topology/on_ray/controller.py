@@ -170,7 +170,9 @@ class ControllerProcess:
             return
         if failure is None or life != self._workforce.life:
             return
-        if not failure.lost:
+        if failure.fenced:  # another topology has the state; to take it back would only begin a quarrel
+            await self._fail(failure.text, failure.task)
+        elif not failure.lost:
             await self._end_life(Cause(failure.text, failure.task, in_task=True))
         elif self._suspect is None:
             seconds = self._charter.leases.blame if self._charter.state is None else SUSPICION_SECONDS

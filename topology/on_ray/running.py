@@ -173,7 +173,8 @@ class RayTopology(RunningTopology):
                 raise ConnectionLostError(f"the controller of '{self.name}' does not answer") from None
             except ray.exceptions.RayActorError as error:
                 self._raise_error()
-                if not isinstance(error, ray.exceptions.ActorUnavailableError) or limit.lapsed:
+                gone = self._lives is None or not isinstance(error, ray.exceptions.ActorUnavailableError)
+                if gone or limit.lapsed:
                     raise StoppedError(f"the topology '{self.name}' has been stopped") from None
                 time.sleep(LOOK_UP_SECONDS)  # Ray starts it again
 

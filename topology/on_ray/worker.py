@@ -22,7 +22,7 @@ import ray
 from topology.edges.edge import SocketEdge
 from topology.edges.edge_receiver import EdgeReceiver
 from topology.edges.sockets import Peer
-from topology.graph.errors import InterlaceError, MissingPackageError, StoppedError, TaskError
+from topology.graph.errors import FencedError, InterlaceError, MissingPackageError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint, Secret
 from topology.handle.results_queue import Progress
@@ -31,7 +31,6 @@ from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder
 from topology.process.memory import keep_freed_memory
-from topology.process.state import open_state
 from topology.process.task_group import GroupSettings, TaskGroup
 from topology.process.without_pandas import hide_pandas
 from topology.tasks.metrics import TaskMetrics
@@ -61,6 +60,8 @@ class WorkerProcess:
             topology, settings = cast(tuple[Topology, GroupSettings], loads(order.work))
             self._edge_bytes = settings.edge_bytes
             if order.state is not None and order.state.task in order.tasks:
+                from topology.process.state import open_state
+
                 self._opened = open_state(order.state.uri, order.state.name, topology, settings.spill_directory)
             self._group = TaskGroup(topology, order.tasks, settings, self._failed, self._opened)
         except TaskError as error:
@@ -72,7 +73,9 @@ class WorkerProcess:
         except InterlaceError as error:  # the description cannot be read here, or the state cannot be opened
             self._fail(Failure(None if order.state is not None else order.tasks[0], str(error)))
             return
-        if order.state is not None and self._opened is None:
+        if self._opened is not None:
+            self._opened.journal.committer.on_end = self._journal_ended
+        elif order.state is not None:
             for queue in self._group.results.values():
                 queue.awaits_resume = True
         here = self._group.tasks
@@ -159,7 +162,6 @@ class WorkerProcess:
     def _serve_clients(self, group: TaskGroup, settings: GroupSettings) -> ClientPort:
         """Let clients reach the inputs and sinks of the group. Only such workers need gRPC for Python."""
         from topology.flight.client_port import ClientPort
-        from topology.flight.progress_reports import serve_progress
         from topology.flight.server import TopologyServer
 
         order, opened = self._order, self._opened
@@ -168,6 +170,7 @@ class WorkerProcess:
             group.topology, group.ingest, group.results, port=port, authority=order.authority, settled=self._settle
         )
         if opened is not None:
+            from topology.flight.progress_reports import serve_progress
 
             def record(sink: str, progress: Progress) -> None:
                 group.record_progress(opened.journal, sink, progress).wait()
@@ -201,7 +204,13 @@ class WorkerProcess:
                 component.prepare()
 
     def _failed(self, error: TaskError) -> None:
-        self._fail(Failure((error.component, error.task), error.traceback_text))
+        fenced = isinstance(error.__cause__, FencedError)
+        self._fail(Failure((error.component, error.task), error.traceback_text, fenced=fenced))
+
+    def _journal_ended(self, error: InterlaceError) -> None:
+        """Tell the controller, whoever meets the error: a row that comes in, or the task that decides."""
+        if self._order.state is not None and not isinstance(error, StoppedError):
+            self._fail(Failure(self._order.state.task, str(error), fenced=isinstance(error, FencedError)))
 
     def _edge_broke(self, producer: TaskName, error: Exception) -> None:
         self._fail(Failure(producer, str(error), lost=isinstance(error, StoppedError)))

@@ -66,11 +66,16 @@ class Address:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task ended early, or a worker did; `lost`: only because another process went away."""
+    """Why a task ended early, or a worker did.
+
+    lost:   only because another process went away.
+    fenced: because somebody else has taken over the state, and keeps it.
+    """
 
     task: TaskName | None
     text: str
     lost: bool = False
+    fenced: bool = False
 
 
 def worker_class(name: str) -> type:

@@ -223,7 +223,9 @@ class TaskGroup:
 
         def lost(error: InterlaceError) -> None:
             if not isinstance(error, StoppedError):
-                self._on_failure(TaskError(*hosted.name, str(error)))
+                failure = TaskError(*hosted.name, str(error))
+                failure.__cause__ = error
+                self._on_failure(failure)
 
         steps = RecordedSteps(task, opened.journal, send, sent, lost)
         resumes = opened.resumes(self.topology.sinks)

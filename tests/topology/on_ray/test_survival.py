@@ -17,8 +17,22 @@ import ray
 from operators import CountWindow, RunningJoin, SPOJoin, StreamJoin
 from tests.s3_server import below, s3_server
 from tests.topology.on_ray.programs import processes, program
-from tests.topology.waiting import wait_for
-from topology import Batch, Bolt, Emit, Origin, PassOn, RayRuntime, State, Task, TaskContext, TaskError, TopologyError
+from tests.topology.waiting import repeatedly, wait_for
+from topology import (
+    Batch,
+    Bolt,
+    Emit,
+    LocalRuntime,
+    Origin,
+    PassOn,
+    RayRuntime,
+    State,
+    Task,
+    TaskContext,
+    TaskError,
+    TopologyError,
+    Workers,
+)
 from topology import WorkerStatus as Worker
 from topology.on_ray import runtime as ray_runtime
 from topology.on_ray.lease import LeaseSeconds
@@ -206,6 +220,19 @@ def test_another_program_goes_on_where_a_killed_one_was(tmp_path: Path) -> None:
         found = list(running.results(numbered=True))
     assert found[0][0] == acknowledged > 0
     assert pa.Table.from_batches([batch for _, batch in found]).equals(expected(4_000).slice(acknowledged))
+
+
+def test_a_topology_whose_state_another_one_has_taken_over_ends(tmp_path: Path) -> None:
+    runtime = RayRuntime(state=tmp_path, placement=Workers(1))
+    with (
+        pytest.raises(TaskError, match="epoch"),
+        JOIN.launch(runtime, sources=SOURCES, name="fenced") as running,
+        JOIN.launch(LocalRuntime(state=tmp_path), sources=SOURCES, name="fenced") as other,
+    ):
+        other.send("R", rows(10), source="R-0")
+        for _ in repeatedly():
+            running.send("R", rows(10), source="R-0")
+            running.flush()
 
 
 @dataclass(frozen=True)
