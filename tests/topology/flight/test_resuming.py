@@ -119,8 +119,7 @@ def test_rows_on_their_way_when_a_life_ends_are_held_and_sent_first(
 
     with monkeypatch.context() as patched:
         patched.setattr(Ingest, "send", dying)
-        durable.send("R", 3)  # they are on their way when this returns
-        durable.send("R", 4, 5)
+        durable.send("R", 3, 4, 5)  # they are on their way when this returns; another call might see that they failed
         durable.end_life()
     durable.begin_life()
     durable.send("R", 6)
