@@ -50,6 +50,7 @@ class GroupCommit:
     A successor ends it: all tickets fail with `FencedError`.
 
     threaded: whether a thread commits; if not, whoever made it calls `round_steps`, as a simulation does.
+    on_end:   called with the reason when nothing will be durable any more; None: nobody asks.
     """
 
     def __init__(self, log: Log, threaded: bool = True) -> None:
@@ -61,6 +62,7 @@ class GroupCommit:
         self._closing = False
         self._error: InterlaceError | None = None
         self.trouble: str | None = None
+        self.on_end: Callable[[InterlaceError], None] | None = None
         self._thread: threading.Thread | None = None
         if threaded:
             self._thread = threading.Thread(target=self._run_until_error, name="group-commit", daemon=True)
@@ -196,6 +198,8 @@ class GroupCommit:
             self._error = error
         while self._tickets:
             self._settle(self._tickets.popleft(), error)
+        if self.on_end is not None:
+            self.on_end(error)
 
     def _settle(self, ticket: Ticket, error: InterlaceError | None) -> None:
         ticket._error = error

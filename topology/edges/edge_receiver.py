@@ -52,6 +52,8 @@ class EdgeReceiver:
     """Receives the edges into all tasks of a process on one port.
 
     With a certificate that identifies clients, only processes that show one of the same authority are heard.
+
+    incarnation: of this process; edges of older ones are refused.
     """
 
     def __init__(
@@ -60,11 +62,12 @@ class EdgeReceiver:
         tasks: Mapping[TaskName, tuple[Sequence[Origin], Inbox]],
         host: str = LOOPBACK,
         certificate: Certificate | None = None,
+        incarnation: int = 0,
     ) -> None:
         self._authority = authority
         self._inputs: dict[tuple[str, int, int], _EdgeInput] = {}
         for (component, task), (origins, inbox) in tasks.items():
-            inputs = [_EdgeInput(origin, inbox) for origin in origins]
+            inputs = [_EdgeInput(origin, inbox, incarnation) for origin in origins]
             self._inputs |= {(component, task, index): each for index, each in enumerate(inputs)}
             inbox.on_taken = partial(_note_taken, inputs)
         self._listener = Listener(host, certificate)
@@ -222,10 +225,10 @@ class _EdgeInput:
     `open`, `deliver` and `leave` are called by threads of the edge, `note_taken` by the one that runs the task.
     """
 
-    def __init__(self, origin: Origin, inbox: Inbox) -> None:
+    def __init__(self, origin: Origin, inbox: Inbox, incarnation: int) -> None:
         self._index = origin.index
         self._inbox = inbox
-        self._turnstile = Turnstile(f"{origin.component}[{origin.task}]")
+        self._turnstile = Turnstile(f"{origin.component}[{origin.task}]", incarnation)
         self._lock = threading.Lock()
         self._session: _Session | None = None
         self._capacity = 0

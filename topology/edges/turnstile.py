@@ -10,10 +10,14 @@ from topology.graph.messages import Message
 
 
 class Turnstile:
-    """The consumer's memory of one edge: which incarnation sends, and which message is due."""
+    """The consumer's memory of one edge: which incarnation sends, and which message is due.
 
-    def __init__(self, name: str) -> None:
+    least: the incarnation of the consumer; older senders are refused.
+    """
+
+    def __init__(self, name: str, least: int = 0) -> None:
         self._name = name
+        self._least = least
         self._incarnation = -1
         self._expected = 0
         self._lock = threading.Lock()
@@ -21,7 +25,7 @@ class Turnstile:
     def open(self, incarnation: int) -> bool:
         """Start a stream of an incarnation; a newer one shuts older ones out. Return whether it is newer."""
         with self._lock:
-            if incarnation < self._incarnation:
+            if incarnation < max(self._incarnation, self._least):
                 raise StaleStreamError(self._stale(incarnation))
             newer = incarnation > self._incarnation
             if newer:
@@ -44,4 +48,5 @@ class Turnstile:
                 self._expected += len(fresh)
 
     def _stale(self, incarnation: int) -> str:
-        return f"edge {self._name}: incarnation {incarnation} has been replaced by {self._incarnation}"
+        newest = max(self._incarnation, self._least)
+        return f"edge {self._name}: incarnation {incarnation} has been replaced by {newest}"

@@ -194,8 +194,8 @@ def _control_header(message: Message) -> bytes:
             return _header(_END, stream=stream, source=source)
         case Idle(stream, source):
             return _header(_IDLE, stream=stream, source=source)
-        case Resume(sink, place, number, acknowledged):
-            return _header(_RESUME, place, times=(number, acknowledged), stream=sink)
+        case Resume(sink, place, number, acknowledged, first):
+            return _header(_RESUME, place, float(first), times=(number, acknowledged), stream=sink)
     raise AssertionError(f"no such message: {message!r}")
 
 
@@ -211,5 +211,5 @@ def _control(kind: int, number: int, born: float, times: tuple[Time, Time] | Non
     if kind == _IDLE:
         return Idle(stream, source)
     if kind == _RESUME and times is not None:
-        return Resume(stream, number, int(times[0]), int(times[1]))
+        return Resume(stream, number, int(times[0]), int(times[1]), bool(born))
     raise StaleStreamError(f"a message of unknown kind {kind}")

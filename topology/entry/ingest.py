@@ -165,6 +165,8 @@ class Ingest:
                 batch = target.ledger.accept(source, new)
                 self._watch.heard_of(stream, source)
                 self._enqueue(target, batch)
+            else:
+                self._record.repeated()
             return target.ledger.next_offset(source)
 
     def flush(self, timeout: float | None = None) -> None:
@@ -176,6 +178,13 @@ class Ingest:
         target = self._streams[stream]
         with target.order:
             return target.ledger.next_offset(source)
+
+    def durable_offset(self, stream: str, source: str) -> int:
+        """As `next_offset`; with a journal, all rows before it are durable."""
+        offset = self.next_offset(stream, source)
+        self._record.repeated()
+        self._record.wait()
+        return offset
 
     def finish(self, stream: str, source: str | None = None) -> None:
         """End one source, or with None the whole stream: only rows committed before will still enter."""
@@ -190,11 +199,15 @@ class Ingest:
                 if target.ledger.end(source):
                     self._record.ended(stream, source)
                     self._announce_end(stream, source)
+                else:
+                    self._record.repeated()
         elif target.ledger.finish():
             with target.staged:
                 target.ends_when_drained = target.pump is not None
             if not target.ends_when_drained:
                 self._end_all(stream)
+        else:
+            self._record.repeated()
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         """Check a schema against the stream's and keep it."""
@@ -242,11 +255,15 @@ class Ingest:
 
         A thread feeds committed rows to the topology as fast as it takes them, so this returns at once.
         """
-        target = self._ready(stream)
+        self._commit(self._ready(stream), stream, source, attempt, rows)
+        self._record.wait()
+
+    def _commit(self, target: _Stream, stream: str, source: str, attempt: str, rows: int) -> None:
         with target.staged:
             with target.ledger.lock:
                 announced = target.ledger.is_known(source)
                 if not target.ledger.commit(source, attempt, rows):
+                    self._record.repeated()
                     return
                 # All rows of the source are here: it is not silent while they wait for their turn.
                 self._watch.heard_of(stream, source)
@@ -258,7 +275,6 @@ class Ingest:
             if target.pump is None:
                 target.pump = threading.Thread(target=self._pump, args=(stream,), name=f"staged {stream}", daemon=True)
                 target.pump.start()
-        self._record.wait()
 
     def close(self) -> None:
         """Drop staged rows and stop the threads."""

@@ -29,6 +29,7 @@ class Recorder:
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
         self._last = threading.local()
+        self._latest: Ticket | None = None
 
     @property
     def is_on(self) -> bool:
@@ -73,6 +74,10 @@ class Recorder:
         """The schema of a stream is known."""
         self._record(SchemaPinned(stream, schema))
 
+    def repeated(self) -> None:
+        """Let this thread wait for what others have recorded: it was told the same again."""
+        self._last.ticket = self._latest
+
     def wait(self, timeout: float | None = None) -> None:
         """Wait until what this thread has recorded is durable; says so in the log while a full disk holds it up."""
         ticket: Ticket | None = getattr(self._last, "ticket", None)
@@ -90,4 +95,4 @@ class Recorder:
 
     def _record(self, event: Event) -> None:
         if self._journal is not None:
-            self._last.ticket = self._journal.record(event)
+            self._last.ticket = self._latest = self._journal.record(event)

@@ -19,12 +19,13 @@ from topology.flight.call_options import action_options, call_options
 from topology.flight.calls_under_way import calls_under_way
 from topology.flight.connection import connect
 from topology.flight.exchanges import Exchanges
-from topology.flight.feed import Feed
+from topology.flight.feed import Feed, Untaken
 from topology.flight.reading import FlightReading
 from topology.graph.errors import InputError, OffsetGapError, StoppedError
 from topology.graph.messages import rows_bytes
 from topology.handle.endpoint import Endpoint
 from topology.handle.results import Results, numbered_results, plain_results
+from topology.handle.results_queue import Progress
 
 SEND_BYTES = 4 * 1024 * 1024
 """Larger batches are split before they are sent."""
@@ -36,6 +37,7 @@ class FlightClient:
     """Calls one endpoint. Raises the errors of the topology.
 
     waiting: called now and then while a call waits for room or for an answer; it may raise, which ends the wait.
+    untaken: after a failure, the batches that were sent and not taken, in their order.
     """
 
     def __init__(self, endpoint: Endpoint, waiting: Callable[[], None] = lambda: None) -> None:
@@ -47,6 +49,7 @@ class FlightClient:
         )
         self._client = connect(endpoint)
         self._exchanges = Exchanges(self._client, f"the topology at {endpoint.location}")
+        self.untaken: list[Untaken] = []  # what broken feeds have not delivered
         self._feeds: dict[str, Feed] = {}
         self._readings: WeakSet[FlightReading] = WeakSet()
         self._taken: dict[str, int] = {}
@@ -188,7 +191,11 @@ class FlightClient:
     def acknowledge(self, number: int, sink: str) -> None:
         """Say that all rows of a sink up to and including `number` have been dealt with; see `Handle.acknowledge`."""
         if number >= 0:
-            self._act("acknowledge", sink, str(number))
+            self._act("acknowledge", sink, str(number), deadline=False)
+
+    def report_progress(self, sink: str, incarnation: int, progress: Progress) -> None:
+        """Tell the worker with the journal how far a sink is; returns when that is durable. Among workers only."""
+        self._act("progress", sink, str(incarnation), *map(str, progress), deadline=False)
 
     def close(self) -> None:
         """Wait until all rows that were sent have been taken, and close the connection; harmless when repeated.
@@ -212,6 +219,7 @@ class FlightClient:
         self._exchanges.cancel(error)
         for feed in list(self._feeds.values()):
             feed.abandon(error)
+            self.untaken += feed.untaken
         self._feeds.clear()
         self._client.close()
 
@@ -243,7 +251,8 @@ class FlightClient:
                 raise
             except BaseException as error:
                 feed.abandon(error if isinstance(error, Exception) else StoppedError("the call was interrupted"))
-                self._feeds.pop(stream, None)
+                if self._feeds.pop(stream, None) is not None:
+                    self.untaken += feed.untaken
                 self._taken[stream] = feed.rows_taken
                 with self._lock:  # rows may not have been taken: ask again
                     self._offsets = {key: offset for key, offset in self._offsets.items() if key[0] != stream}

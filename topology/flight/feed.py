@@ -60,18 +60,21 @@ class Feed:
     """One client's rows for one operation of a server (`send` or `stage`) and its subject.
 
     Calls of `write`, `flush` and `close` come from one thread at a time. `abandon` comes from any.
+
+    untaken: once it has failed without a refusal, the batches that the server has not taken.
     """
 
     def __init__(self, exchanges: Exchanges, options: Any, *path: str, taken: int = 0) -> None:
         self.rows_taken = taken
+        self.untaken: list[Untaken] = []
         self._exchanges = exchanges
         self._options = options
         self._peer = exchanges.peer
         self._path = path
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._queue: deque[_Item] = deque()
-        self._written: deque[list[_Item]] = deque()  # the batches of each message that the server has not taken
+        self._queue: deque[Untaken] = deque()
+        self._written: deque[list[Untaken]] = deque()  # the batches of each message that the server has not taken
         self._one_by_one = 0  # batches at the front of the queue that are not joined
         self._batches = 0  # queued or written, but not taken
         self._bytes = 0
@@ -91,7 +94,7 @@ class Feed:
         size = rows_bytes(rows)
         with self._lock:
             self._wait_until(self._has_room, waiting)
-            self._queue.append(_Item(rows, source, offset, size))
+            self._queue.append(Untaken(rows, source, offset, size))
             self._batches += 1
             self._bytes += size
             small = self._bytes <= SMALL_BATCH_BYTES
@@ -220,7 +223,7 @@ class Feed:
         if self._error is not None:
             self._changed.notify_all()  # whoever gives the feed up waits for this
 
-    def _next_group(self) -> list[_Item]:
+    def _next_group(self) -> list[Untaken]:
         """Take the next batches that travel as one message: small ones of one source that wait."""
         if not self._queue:
             return []
@@ -280,12 +283,14 @@ class Feed:
                 if isinstance(error, InputError):
                     error.rows_taken = self.rows_taken
                     error.add_note(f"{self.rows_taken} rows that were sent before have been taken; none after them.")
+                else:
+                    self.untaken = [*(item for group in self._written for item in group), *self._queue]
                 self._queue.clear()
                 self._changed.notify_all()
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class Untaken:
     """A batch on its way, with the name of its source, its offset if it has one, and its size."""
 
     rows: pa.RecordBatch
@@ -297,7 +302,7 @@ class _Item:
     def end(self) -> int | None:
         return None if self.offset is None else self.offset + self.rows.num_rows
 
-    def can_join(self, other: _Item, end: int | None) -> bool:
+    def can_join(self, other: Untaken, end: int | None) -> bool:
         """Whether the other batch can travel in one message with this one; `end` is the offset behind those between."""
         same = self.source == other.source and end == other.offset
         return same and self.rows.schema.equals(other.rows.schema, check_metadata=True) and is_flat(self.rows.schema)
@@ -337,7 +342,7 @@ class _Stream:
         self._reading = threading.Thread(target=self._read, name=f"answers to {' '.join(path)}", daemon=True)
         self._reading.start()
 
-    def write(self, group: list[_Item]) -> None:
+    def write(self, group: list[Untaken]) -> None:
         """Send batches as one message."""
         rows = group[0].rows if len(group) == 1 else pa.concat_batches([item.rows for item in group])
         self._writer.write_with_metadata(rows, source_metadata(group[0].source, group[0].offset))

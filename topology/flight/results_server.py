@@ -35,17 +35,26 @@ TAKE_OVER = "take over"
 class ResultsServer:
     """Registers the operations on sinks at a port."""
 
-    def __init__(self, topology: str, results: Mapping[str, ResultsQueue], port: ClientPort, failure: Failure) -> None:
+    def __init__(
+        self,
+        topology: str,
+        results: Mapping[str, ResultsQueue],
+        port: ClientPort,
+        failure: Failure,
+        settled: Callable[[], None],
+    ) -> None:
         self._topology = topology
         self._results = results
         self._port = port
         self._failure = failure
+        self._settled = settled
         port.actions.update(acknowledge=self._acknowledge)
         port.gets.update(results=self._read)
 
     def _acknowledge(self, call: Call, path: Path, body: bytes) -> bytes:
         sink, number = named_parts(path, "sink", "number")
         self._queue(call, sink).acknowledge(read_number(f"sink '{sink}'", number))
+        self._settled()
         return b""
 
     def _read(

@@ -12,7 +12,7 @@ Operations (`operations.py` says how they are named):
   action offset, stream, source      answers with the rows that the source has sent
   action schema, stream              answers with the schema, or with nothing while it is not known
   action finish, stream [, source]
-  action acknowledge, sink, number   forgets results up to this number
+  action acknowledge, sink, number   forgets results up to this number; answered when that survives a failure
   get    results, sink [, after [, "take over"]]
          One reader at a time; each batch has the number of its first row in its metadata (8 bytes, little-endian).
          A get acknowledges by that action. An exchange may also write numbers as metadata: those of results that it
@@ -52,7 +52,8 @@ ACKNOWLEDGED_BYTES = 1024 * 1024
 class TopologyServer:
     """Serves the inputs and sinks of one topology, or of one of its tasks, on a new port or on a given one.
 
-    quotas: what clients of a new port may use; a given port has its own.
+    quotas:  what clients of a new port may use; a given port has its own.
+    settled: waits until what has been acknowledged is so after a failure, too.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class TopologyServer:
         port: ClientPort | None = None,
         authority: Authority | None = None,
         quotas: Quotas | None = None,
+        settled: Callable[[], None] = lambda: None,
     ) -> None:
         self._topology = topology
         self._ingest = ingest
@@ -81,7 +83,7 @@ class TopologyServer:
             finish=self._finish,
             offset=self._offset,
         )
-        ResultsServer(topology.name, results, self._port, failure)
+        ResultsServer(topology.name, results, self._port, failure, settled)
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         """Return where to write an input or read a sink; with `control`, also to commit and finish the input."""
@@ -121,12 +123,13 @@ class TopologyServer:
         self._require(call, Right.WRITE, stream, source=source)
         with self._explained, self._counted(call, stream, source):
             self._ingest.open(stream, source)
+            self._ingest.flush()
         return b""
 
     def _offset(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source = named_parts(path, "stream", "source")
         self._require(call, Right.WRITE, stream, source=source)
-        return str(self._ingest.next_offset(stream, source)).encode()
+        return str(self._ingest.durable_offset(stream, source)).encode()
 
     def _pin(self, call: Call, path: Path, body: bytes) -> bytes:
         (stream,) = named_parts(path, "stream")
@@ -134,6 +137,7 @@ class TopologyServer:
         with _naming(stream):
             schema = sound_schema(body, self._port.quotas)
         self._ingest.pin(stream, schema)
+        self._ingest.flush()
         return b""
 
     def _schema(self, call: Call, path: Path, body: bytes) -> bytes:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 
 import pyarrow as pa
 
 from topology.flight.client import FlightClient
+from topology.flight.resuming import Lives, ResumingReading
+from topology.graph.errors import StoppedError
 from topology.handle.endpoint import Endpoint
 from topology.handle.results import ExplainedReading, Reading
 
@@ -19,12 +22,15 @@ class SinkReaders:
     """Reads and acknowledges results, and remembers what that has come to. Any thread may call it.
 
     explained: makes a context around calls, which explains their errors.
+    lives:     of a durable topology; None: it has one.
     """
 
-    def __init__(self, endpoint: Callable[[str], Endpoint], explained: Explained) -> None:
+    def __init__(self, endpoint: Callable[[str], Endpoint], explained: Explained, lives: Lives | None = None) -> None:
         self._endpoint = endpoint
         self._explained = explained
+        self._lives = lives
         self._clients: dict[str, FlightClient] = {}
+        self._client_lives: dict[str, int] = {}
         self._ends: dict[str, int] = {}  # how many results a sink had in all, once a reader knows
         self._acknowledged: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -32,12 +38,21 @@ class SinkReaders:
     def read(self, sink: str, after: int | None, take_over: bool) -> Reading:
         """Begin to read a sink."""
         with self._explained():
-            return _SinkReading(self._client(sink).open_reader(sink, after, take_over), self._explained, self, sink)
+            reading: Reading
+            if self._lives is None:
+                reading = self._begin(sink, after, take_over)
+            else:
+                reading = ResumingReading(partial(self._begin, sink), self._lives, sink, after, take_over)
+            return _SinkReading(reading, self._explained, self, sink)
 
     def acknowledge(self, sink: str, number: int) -> None:
         """Acknowledge results of a sink, and wait until that is known there."""
         with self._explained():
-            self._client(sink).acknowledge(number, sink)
+            if self._lives is None:
+                self._client(sink).acknowledge(number, sink)
+            else:
+                call = partial(self._acknowledge, sink, number)
+                self._lives.repeat(call, f"acknowledging results of '{sink}'")
         self.note_acknowledged(sink, number)
 
     def close(self) -> None:
@@ -70,11 +85,21 @@ class SinkReaders:
         with self._lock:
             self._ends[sink] = end
 
+    def _begin(self, sink: str, after: int | None, take_over: bool) -> Reading:
+        return self._client(sink).open_reader(sink, after, take_over)
+
+    def _acknowledge(self, sink: str, number: int) -> None:
+        self._client(sink).acknowledge(number, sink)
+
     def _client(self, sink: str) -> FlightClient:
         with self._lock:
+            life = 0 if self._lives is None else self._lives.number  # before its endpoint, which may be newer
             endpoint = self._endpoint(sink)  # raises if the topology has ended, and after that all are abandoned
+            if sink in self._clients and self._client_lives[sink] != life:
+                self._clients.pop(sink).abandon(StoppedError("the topology has been started again"))
             if sink not in self._clients:
                 self._clients[sink] = FlightClient(endpoint)
+                self._client_lives[sink] = life
             return self._clients[sink]
 
 

@@ -203,17 +203,19 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """The tasks after a restart begin here: where `sink` stood before. It comes before all rows, on every edge.
+    """The tasks of a topology with a journal begin here: where `sink` stood before. It comes first on every edge.
 
     place:        the last sequence number whose results the sink no longer needs.
     number:       the number of the first result after that place.
     acknowledged: the last number that a reader has acknowledged.
+    first:        whether there was nothing before: nobody can have seen a result.
     """
 
     sink: str
-    place: int
-    number: int
-    acknowledged: int
+    place: int = -1
+    number: int = 0
+    acknowledged: int = -1
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

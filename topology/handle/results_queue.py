@@ -53,7 +53,8 @@ class ResultsQueue:
     A full queue makes the sink's task wait, so a slow reader slows the topology; the batch in hand does not count, or
     the topology would stand still while a large batch is being dealt with. One reader reads at a time.
 
-    on_progress: called when results have been acknowledged, or steps have passed without any; None: nobody asks.
+    on_progress:   called when results have been acknowledged, or steps have passed without any; None: nobody asks.
+    awaits_resume: it does not know yet where it was before a restart: readers and acknowledgements wait for `resume`.
     """
 
     def __init__(self, capacity: int, sink: str = "results") -> None:
@@ -68,6 +69,7 @@ class ResultsQueue:
         self._reader: QueueReader | None = None
         self._on_room: Callable[[], None] | None = None
         self.on_progress: Callable[[Progress], None] | None = None
+        self.awaits_resume = False
         self._progress = Progress(-1, -1, 0)
         self._ends: deque[tuple[int, int]] = deque()  # of steps: the number of the next result, the sequence number
         self._resumed = False
@@ -103,7 +105,12 @@ class ResultsQueue:
     def resume(self, message: Resume) -> None:
         """Go on as another queue of this sink was, before any rows have come; harmless when repeated."""
         with self._lock:
-            if message.sink == self.sink and not self._resumed:
+            if message.sink != self.sink:
+                return
+            self.awaits_resume = False
+            if message.first:
+                self._changed.notify_all()
+            elif not self._resumed:
                 self._resumed = True
                 self._skipping = message.place >= 0
                 self._skipped_until = message.place
@@ -132,6 +139,7 @@ class ResultsQueue:
         patience:  seconds to wait for a reader that may just be leaving.
         """
         with self._lock:
+            self._wait_for_resume()
             if after is not None:
                 self._check_after(after)
             if not take_over:
@@ -153,6 +161,7 @@ class ResultsQueue:
     def acknowledge(self, number: int) -> None:
         """Forget all rows up to and including this number; one that was acknowledged before changes nothing."""
         with self._lock:
+            self._wait_for_resume()
             if number >= self._given and not self._resumed:
                 given = f"the last was number {self._given - 1}" if self._given else "none has been given out"
                 raise InputError(
@@ -178,6 +187,12 @@ class ResultsQueue:
     def nbytes(self) -> int:
         """Bytes that are kept, for the reader or until it acknowledges them."""
         return self._kept.nbytes
+
+    def _wait_for_resume(self) -> None:
+        if self.awaits_resume:
+            self._changed.wait_for(lambda: self._closed or not self.awaits_resume)
+            if self._closed:
+                raise self.error or StoppedError("the topology has been stopped")
 
     def _keep(self, rows: pa.RecordBatch) -> None:
         if self._closed:

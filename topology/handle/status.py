@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 
 class State(enum.Enum):
-    """The life of a topology; FAILED and STOPPED are its two ends."""
+    """The life of a topology; FAILED and STOPPED are its two ends. RECOVERING leads back to RUNNING, or to FAILED."""
 
     STARTING = "starting"
     RUNNING = "running"
+    RECOVERING = "recovering"
     FAILED = "failed"
     STOPPED = "stopped"
 
@@ -37,7 +38,8 @@ class WorkerStatus:
 class Status:
     """A topology at one moment; prints as a table.
 
-    error: why it failed; empty if it did not.
+    error:      why it failed, or why it recovers; empty if it does neither.
+    recoveries: how often it has been started again after a failure.
     """
 
     name: str
@@ -46,9 +48,12 @@ class Status:
     error: str = ""
     detached: bool = False
     encrypted: bool = False
+    recoveries: int = 0
 
     def __str__(self) -> str:
         notes = [note for note, holds in (("detached", self.detached), ("encrypted", self.encrypted)) if holds]
+        if self.recoveries:
+            notes.append(f"{self.recoveries} recover{'y' if self.recoveries == 1 else 'ies'}")
         lines = [f"{self.name}: {', '.join([self.state.value, *notes])}"]
         for worker in self.workers:
             tasks = ", ".join(f"{component}[{number}]" for component, number in worker.tasks)

@@ -157,6 +157,13 @@ class Image:
         chosen = [0 if place is None else self._choose_start(reached, place) for place in places]
         return self.starts[min(chosen, default=0)]
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Two numbers that only grow: with anything that happens, and with results that are dealt with."""
+        sources = [source for stream in self.streams.values() for source in stream.sources.values()]
+        done = sum(sink.number + sink.place for sink in self.sinks.values())
+        return self.seq + sum(source.count + source.ended for source in sources) + done, done
+
     def started(self, segment: int) -> Mapping[str, Any]:
         """Note that a segment starts here, and return the image as JSON, for its first record."""
         sources = [source for stream in self.streams.values() for source in stream.sources.values()]

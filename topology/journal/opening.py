@@ -20,10 +20,19 @@ from topology.journal.replay import Replay
 
 @dataclass(frozen=True)
 class Opened:
-    """A journal, and what to repeat before it goes on; None if there is nothing."""
+    """A journal, and what to repeat before it goes on; None if there is nothing.
+
+    progress: how much had happened when it was opened; see `Image.progress`.
+    """
 
     journal: Journal
     replay: Replay | None
+    progress: tuple[int, int] = (0, 0)
+
+    def resumes(self, sinks: Iterable[str]) -> tuple[Resume, ...]:
+        """Where each of these sinks stood; a sink that nobody has read begins at its first result."""
+        known = {} if self.replay is None else {resume.sink: resume for resume in self.replay.resumes}
+        return tuple(known.get(sink, Resume(sink, first=self.replay is None)) for sink in sinks)
 
 
 def open_journal(
@@ -63,7 +72,7 @@ def open_journal(
     resumes += [Resume(name, -1, 0, number) for name, number in image.asides.items()]
     replay = Replay(taken, image.start(), tuple(resumes), spill_directory)
     log = _begun(taken, Continued(), budget)
-    return Opened(Journal(log, image, segment_bytes, threaded), replay)
+    return Opened(Journal(log, image, segment_bytes, threaded), replay, image.progress)
 
 
 def _begun(taken: TakeOver, first: Event, budget: DiskBudget | None) -> Log:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from topology.durable.group_commit import Ticket
 from topology.graph.components import DEFAULT_STREAM, DecidingTask, Emit, Origin
-from topology.graph.errors import InterlaceError, StoppedError
-from topology.graph.messages import Batch, Message, Punctuation, Watermark
+from topology.graph.errors import InterlaceError
+from topology.graph.messages import Batch, Message, Punctuation, Resume, Watermark
 from topology.journal.events import Decided
 from topology.journal.journal import Journal
 from topology.journal.replay import Chose, Heard, Replay, Took
@@ -94,12 +93,15 @@ class RecordedSteps:
         if ticket.error is not None:
             self._on_lost(ticket.error)
             return
-        with suppress(StoppedError):  # whoever stops the topology does not wait for this
+        try:
             for emit in emits:
                 self._send(emit)
-            with self._lock:
-                self._waiting -= 1
-            self._sent()
+        except InterlaceError as error:  # the topology is ending; what is recorded still becomes durable
+            self._on_lost(error)
+            return
+        with self._lock:
+            self._waiting -= 1
+        self._sent()
 
 
 class RecordingCore(TaskCore):
@@ -111,12 +113,12 @@ class RecordingCore(TaskCore):
         origins: Sequence[Origin],
         counters: TaskCounters,
         steps: RecordedSteps,
-        repeated: Iterator[Emit] | None,
+        repeated: Iterator[Emit],
     ) -> None:
         super().__init__(task, origins, counters)
         self._steps = steps
-        self._repeated = repeated
-        self._steps.repeating = repeated is not None
+        self._repeated: Iterator[Emit] | None = repeated
+        self._steps.repeating = True
 
     def handle(self, index: int, message: Message) -> Iterator[Emit]:
         self._steps.note(self._origins[index].component, message)
@@ -137,11 +139,18 @@ class RecordingCore(TaskCore):
         self._steps.repeating = False
 
 
-def repeat(task: DecidingTask, origins: Sequence[Origin], replay: Replay, journal: Journal) -> Iterator[Emit]:
-    """Do again what the task did, in a new one; then the journal is free to forget what it did before that."""
+def repeat(
+    task: DecidingTask, origins: Sequence[Origin], resumes: Iterable[Resume], replay: Replay | None, journal: Journal
+) -> Iterator[Emit]:
+    """Do again what the task did, in a new one; then the journal is free to forget what it did before that.
+
+    The sinks learn first where they stood. Without a replay that is all.
+    """
     by_stream = {origin.component: origin for origin in origins}
-    for resume in replay.resumes:
+    for resume in resumes:
         yield Emit(resume)
+    if replay is None:
+        return
     if replay.state is not None:
         yield from task.resume(replay.state)
     for done in replay.steps():

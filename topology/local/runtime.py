@@ -22,7 +22,7 @@ from topology.handle.results import ExplainedReading, Reading
 from topology.handle.running import MakeHandle, RunningTopology, Runtime
 from topology.handle.status import State, Status, WorkerStatus
 from topology.journal.opening import Opened
-from topology.process.state import open_state
+from topology.process.state import check_state, open_state
 from topology.process.task_group import GroupSettings, TaskGroup
 from topology.tasks.inbox import DEFAULT_CAPACITY
 from topology.tasks.metrics import Metrics
@@ -73,6 +73,7 @@ class LocalRuntime(Runtime):
         name = name or topology.name
         opened = None
         if self.state is not None:
+            check_state(topology)
             opened = open_state(self.state, name, topology, self.spill_directory)
         settings = GroupSettings(self.edge_bytes, self.spill_directory, self.workers, self.quotas)
         try:
@@ -126,6 +127,7 @@ class LocalTopology(RunningTopology):
                     self._group.results,
                     failure=lambda: self._error,
                     quotas=self._quotas,
+                    settled=self._group.wait_for_acknowledgements,
                 )
         return self._server.endpoint(stream, control)
 
@@ -164,11 +166,12 @@ class LocalTopology(RunningTopology):
     def _open(self, stream: str, source: str) -> None:
         with self._explained:
             self._group.ingest.open(stream, source)
+            self._group.ingest.flush()
 
     def next_offset(self, stream: str, source: str | None = None) -> int:
         self.topology.require_input(stream)
         with self._explained:
-            return self._group.ingest.next_offset(stream, source or stream)
+            return self._group.ingest.durable_offset(stream, source or stream)
 
     def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch], offset: int | None) -> int:
         following = 0

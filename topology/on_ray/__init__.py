@@ -2,5 +2,5 @@
 
 In: a `Topology`. Out: a `RunningTopology`, the client of a controller that owns the workers. Imports all rooms except
 local. Read in this order: charter, lease, worker_actor, worker, reservation,
-controller; launching, running, attaching, runtime.
+workforce, recovery, controller; launching, running, attaching, runtime.
 """

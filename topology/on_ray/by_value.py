@@ -8,7 +8,7 @@ from typing import Any
 
 from topology.graph import by_value
 from topology.graph.errors import MissingPackageError, UnpicklableError
-from topology.on_ray.without_pandas import WITHOUT_PANDAS, show_pandas
+from topology.process.without_pandas import WITHOUT_PANDAS, show_pandas
 
 
 def dumps(description: object) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topology.handle.endpoint import Endpoint
 from topology.handle.status import State
 from topology.on_ray.lease import LeaseSeconds
+from topology.on_ray.worker_actor import KeptState
 from topology.placement.placement import Placement
 from topology.security.tls import Tls
 
@@ -35,6 +36,7 @@ class Charter:
     owner:        the program that renews the lease; None for a detached topology.
     prepare:      called in each process before it imports anything of ours (see packages).
     runtime_env:  what Ray prepares for each process; None where nodes have all they need.
+    state:        what survives its processes, so that they can be restarted; None: a failure ends the topology.
     """
 
     name: str
@@ -51,11 +53,16 @@ class Charter:
     owner: str | None
     prepare: Callable[[], None] = field(repr=False)
     runtime_env: Mapping[str, Any] | None = None
+    state: KeptState | None = None
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a program needs to hold a handle of a running topology."""
+    """What a program needs to hold a handle of a running topology.
+
+    incarnation: the life of its processes that the endpoints belong to.
+    durable:     whether another life follows a failure.
+    """
 
     name: str
     topology: bytes = field(repr=False)
@@ -64,13 +71,16 @@ class Description:
     edge_bytes: int
     leases: LeaseSeconds
     detached: bool
+    incarnation: int = 0
+    durable: bool = False
 
 
 @dataclass(frozen=True)
 class Report:
     """The state of a topology as its followers see it; `version` grows with each change.
 
-    note: what a launch is waiting for.
+    note:        what a launch or a recovery is waiting for.
+    incarnation: the life of its processes that runs, or ran last.
     """
 
     version: int
@@ -78,3 +88,4 @@ class Report:
     note: str = ""
     failed_task: TaskName | None = None
     error: str = ""
+    incarnation: int = 0

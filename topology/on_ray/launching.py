@@ -21,11 +21,15 @@ from topology.graph.errors import NameTakenError, TaskError, TopologyError
 from topology.handle.status import State
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import NAMESPACE, Charter, Description, Report, controller_name
-from topology.on_ray.controller import START_SECONDS, controller_class
+from topology.on_ray.controller import controller_class
 from topology.on_ray.lease import RENEWAL_SECONDS
+from topology.on_ray.workforce import START_SECONDS
 
 ANSWER_SECONDS = 10.0
 """How long a controller may take for a small answer before it is taken to be frozen."""
+
+CONTROLLER_RESTARTS = 1000
+"""How often Ray replaces the controller of a topology whose state is kept."""
 
 PRESTART_SECONDS = 1.0
 IDLE_SECONDS = 10
@@ -134,7 +138,7 @@ def wait_until_running(controller: Any, owner: str | None, shown: bool) -> Descr
     with progress:
         ray.get(controller.begin.remote(), timeout=START_SECONDS)
         report = Report(-1, State.STARTING)
-        while report.state is State.STARTING:
+        while report.state in (State.STARTING, State.RECOVERING):
             report = ray.get(controller.follow.remote(owner, report.version, RENEWAL_SECONDS), timeout=START_SECONDS)
             progress.show(report.note)
     if report.state is not State.RUNNING:
@@ -183,7 +187,7 @@ def _make(charter: Charter, name: str) -> Any:
         "name": controller_name(name),
         "namespace": NAMESPACE,
         "lifetime": "detached",
-        "max_restarts": 0,
+        "max_restarts": 0 if charter.state is None else CONTROLLER_RESTARTS,
         "max_task_retries": 0,
         "num_cpus": 0,
         # Beside the program: if another node is cut off, the two still reach each other, and it is named. Not `soft`:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import ray
-from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
+from ray.util.placement_group import (
+    get_placement_group,
+    placement_group,
+    placement_group_table,
+    remove_placement_group,
+)
 
 from topology.on_ray.lease import Lease
 from topology.on_ray.nodes import cluster_nodes
@@ -68,3 +74,9 @@ class Reservation:
         """Give the resources back."""
         if ray.is_initialized():
             remove_placement_group(self.group)
+
+
+def release_named(name: str) -> None:
+    """Give back what somebody reserved under this name who is no more, if anything."""
+    with suppress(ValueError):
+        remove_placement_group(get_placement_group(name))

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import ray
 
+from topology.flight.background_calls import BackgroundCalls
 from topology.flight.client import FlightClient
+from topology.flight.resuming import Lives, ResumingClient
 from topology.flight.server import grants
 from topology.flight.sink_readers import NothingMore, SinkReaders
 from topology.graph.errors import ConnectionLostError, StoppedError, TaskError
@@ -24,11 +27,11 @@ from topology.handle.handle import log
 from topology.handle.results import Reading
 from topology.handle.running import RunningTopology
 from topology.handle.status import State, Status
-from topology.on_ray.background_calls import BackgroundCalls
 from topology.on_ray.charter import Description, Report
 from topology.on_ray.cluster import membership
 from topology.on_ray.launching import ANSWER_SECONDS, launch_error
-from topology.on_ray.lease import RENEWAL_SECONDS
+from topology.on_ray.lease import RENEWAL_SECONDS, Lease
+from topology.on_ray.workforce import START_SECONDS
 from topology.tasks.metrics import Metrics
 
 STOP_SECONDS = 5.0
@@ -58,9 +61,10 @@ class RayTopology(RunningTopology):
         self._state = threading.RLock()
         self._failed = threading.Event()
         self._calls: dict[str, BackgroundCalls] = {}
-        self._clients: dict[str, FlightClient] = {}
+        self._clients: dict[str, FlightClient | ResumingClient] = {}
         self._sources: set[tuple[str, str]] = set()
-        self._readers = SinkReaders(self._sink_endpoint, self._explained)
+        self._lives = Lives(self.name, description.incarnation, self._check) if description.durable else None
+        self._readers = SinkReaders(self._sink_endpoint, self._explained, self._lives)
         self._follower = threading.Thread(target=self._follow, name=f"following {self.name}", daemon=True)
         self._follower.start()
         atexit.register(self._leave_at_exit)
@@ -79,7 +83,10 @@ class RayTopology(RunningTopology):
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         grants(self.topology, stream, control)  # raises if there is no such stream
         self._require_here()
-        return self._description.endpoints[stream, control]
+        endpoints = self._description.endpoints
+        if (stream, control) not in endpoints:  # its worker is being started
+            raise ConnectionLostError(f"topology '{self.name}' is recovering, and '{stream}' is not there yet")
+        return endpoints[stream, control]
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         self.topology.require_input(stream)
@@ -158,13 +165,18 @@ class RayTopology(RunningTopology):
         """Call the controller; an answer that does not come is an error that says so."""
         if not ray.is_initialized():
             raise StoppedError("ray.shutdown() was called before stop()")
-        try:
-            return ray.get(getattr(self._controller, method).remote(*arguments), timeout=ANSWER_SECONDS)
-        except ray.exceptions.GetTimeoutError:
-            raise ConnectionLostError(f"the controller of '{self.name}' does not answer") from None
-        except ray.exceptions.RayActorError:
-            self._raise_error()
-            raise StoppedError(f"the topology '{self.name}' has been stopped") from None
+        limit = Lease(ANSWER_SECONDS)
+        while True:
+            try:
+                return ray.get(getattr(self._controller, method).remote(*arguments), timeout=ANSWER_SECONDS)
+            except ray.exceptions.GetTimeoutError:
+                raise ConnectionLostError(f"the controller of '{self.name}' does not answer") from None
+            except ray.exceptions.RayActorError as error:
+                self._raise_error()
+                gone = self._lives is None or not isinstance(error, ray.exceptions.ActorUnavailableError)
+                if gone or limit.lapsed:
+                    raise StoppedError(f"the topology '{self.name}' has been stopped") from None
+                time.sleep(LOOK_UP_SECONDS)  # Ray starts it again
 
     def _open(self, stream: str, source: str) -> None:
         self._call(stream, lambda client: client.open(stream, source))
@@ -212,7 +224,7 @@ class RayTopology(RunningTopology):
         self._raise_error()
         return self.endpoint(sink)
 
-    def _call(self, stream: str, call: Callable[[FlightClient], Any]) -> Any:
+    def _call(self, stream: str, call: Callable[[FlightClient | ResumingClient], Any]) -> Any:
         """Call the input's process; Ctrl-C and the failure of a task interrupt the wait."""
         client = self._client(stream)
         future = self._calls[stream].submit(lambda: call(client))
@@ -224,14 +236,25 @@ class RayTopology(RunningTopology):
                 except NotYet:
                     waiting()
 
-    def _client(self, stream: str) -> FlightClient:
+    def _client(self, stream: str) -> FlightClient | ResumingClient:
         self._raise_error()
         with self._state:
             self._require_here()
             if stream not in self._clients:
+                connect = partial(self._connect, stream)
+                self._clients[stream] = (
+                    connect() if self._lives is None else ResumingClient(stream, connect, self._lives)
+                )
                 self._calls[stream] = BackgroundCalls(f"calls to {stream}")
-                self._clients[stream] = FlightClient(self.endpoint(stream, control=True), self._waiting(stream))
             return self._clients[stream]
+
+    def _connect(self, stream: str) -> FlightClient:
+        return FlightClient(self.endpoint(stream, control=True), self._waiting(stream))
+
+    def _check(self) -> None:
+        """Raise why there is nothing to wait for."""
+        self._raise_error()
+        self._require_here()
 
     def _waiting(self, stream: str) -> Callable[[], None]:
         """What to do now and then while a call waits: end it if the topology has ended, and warn."""
@@ -239,8 +262,7 @@ class RayTopology(RunningTopology):
 
         def look_up() -> None:
             nonlocal warn_at
-            self._raise_error()
-            self._require_here()
+            self._check()
             if time.monotonic() > warn_at:
                 warn_at = time.monotonic() + UNREAD_WARNING_SECONDS
                 log.warning("a call to '%s' waits for room; read results() in another thread", stream)
@@ -264,17 +286,26 @@ class RayTopology(RunningTopology):
     def _follow(self) -> None:
         """Renew the lease and learn of a failure, until this handle or the topology ends."""
         report, silence = Report(-1, State.RUNNING), self._description.leases.worker
-        while not self._left and report.state is State.RUNNING:
+        unavailable = Lease(START_SECONDS)
+        while not self._left and report.state in (State.RUNNING, State.RECOVERING):
             if not ray.is_initialized():  # any call to Ray would now start a new cluster
                 self._fail(StoppedError("ray.shutdown() was called before stop()"))
                 return
             call = self._controller.follow.remote(self._owner, report.version, RENEWAL_SECONDS)
             try:
                 report = self._answer(call, silence) or report
+                self._note_life(report, silence)
+                unavailable.renew()
             except ray.exceptions.GetTimeoutError:
                 text = f"the controller of '{self.name}' has not answered for {silence:.0f} seconds"
                 self._fail(ConnectionLostError(text))
                 return
+            except ray.exceptions.ActorUnavailableError as error:
+                if self._lives is None or unavailable.lapsed:
+                    self._fail(ConnectionLostError(f"the controller of '{self.name}' has died: {error}"))
+                    return
+                self._lives.ended()  # Ray starts it again
+                time.sleep(LOOK_UP_SECONDS)
             except ray.exceptions.RayError as error:
                 self._fail(ConnectionLostError(f"the controller of '{self.name}' has died: {error}"))
                 return
@@ -283,13 +314,22 @@ class RayTopology(RunningTopology):
         elif report.state is State.STOPPED:
             self._fail(StoppedError(f"another program has stopped the topology '{self.name}'"))
 
-    def _answer(self, call: Any, seconds: float) -> Report | None:
+    def _note_life(self, report: Report, silence: float) -> None:
+        """Learn the endpoints of a new life, and tell those who wait for it."""
+        if self._lives is None:
+            return
+        if report.state is State.RECOVERING:
+            self._lives.ended()
+        elif report.state is State.RUNNING and report.incarnation != self._description.incarnation:
+            self._description = self._answer(self._controller.describe.remote(), silence) or self._description
+            self._lives.began(self._description.incarnation)
+
+    def _answer(self, call: Any, seconds: float) -> Any:
         """The controller's answer; None if this handle ends meanwhile, as no thread may be inside Ray then."""
         limit = time.monotonic() + seconds
         while not self._left:
             try:
-                report: Report = ray.get(call, timeout=LOOK_UP_SECONDS)
-                return report
+                return ray.get(call, timeout=LOOK_UP_SECONDS)
             except ray.exceptions.GetTimeoutError:
                 if time.monotonic() > limit:
                     raise

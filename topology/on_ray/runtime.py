@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from topology.checks.quotas import Quotas
@@ -18,8 +19,10 @@ from topology.on_ray.lease import LeaseSeconds
 from topology.on_ray.nodes import cluster_nodes
 from topology.on_ray.packages import preparation, runtime_env_for
 from topology.on_ray.running import RayTopology
+from topology.on_ray.worker_actor import KeptState
 from topology.placement.place import place
 from topology.placement.wishes import Wish
+from topology.process.state import check_state, is_local_directory
 from topology.process.task_group import GroupSettings
 from topology.security.tls import Tls
 from topology.tasks.inbox import DEFAULT_CAPACITY
@@ -43,6 +46,10 @@ class RayRuntime(Runtime):
     spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
     quotas:          how much clients may use; None: the defaults of `Quotas`.
     progress:        show on a terminal what a launch waits for.
+    state:           a URI of `pyarrow.fs` (s3://bucket/prefix), or, on one node, a directory, where everything is kept
+                     that must survive, below the name of the topology. When a process dies, the topology starts again
+                     from there and goes on by itself; launched again with the same state, it goes on, too. None: the
+                     first failure ends it.
     """
 
     address: str | None = None
@@ -52,6 +59,11 @@ class RayRuntime(Runtime):
     spill_directory: str | None = None
     quotas: Quotas | None = None
     progress: bool = True
+    state: str | Path | None = field(default=None, repr=False)
+
+    @property
+    def is_durable(self) -> bool:
+        return self.state is not None
 
     def launch(
         self,
@@ -77,7 +89,7 @@ class RayRuntime(Runtime):
                 )
             owner = None if detached else new_owner()
             charter = self._charter(topology, name or topology.name.replace("/", "-"), owner, make_handle)
-            controller = claim(charter, name is not None, replace)
+            controller = claim(charter, name is not None or self.is_durable, replace)
             try:
                 if charter.runtime_env is None:
                     start_processes(len(charter.placement.workers))
@@ -92,7 +104,9 @@ class RayRuntime(Runtime):
 
     def _charter(self, topology: Topology, name: str, owner: str | None, make_handle: MakeHandle | None) -> Charter:
         nodes = cluster_nodes()
-        placement = place(topology, nodes, self.placement)
+        state = None if self.state is None else _kept_state(self.state, name, topology, len(nodes))
+        together = frozenset() if state is None else frozenset([*topology.inputs, state.task[0]])
+        placement = place(topology, nodes, self.placement, together)
         settings = GroupSettings(self.edge_bytes, self.spill_directory, quotas=self.quotas)
         return Charter(
             name,
@@ -109,7 +123,20 @@ class RayRuntime(Runtime):
             owner,
             preparation(),
             runtime_env_for(nodes) or None,
+            state,
         )
+
+
+def _kept_state(uri: str | Path, name: str, topology: Topology, nodes: int) -> KeptState:
+    if is_local_directory(uri):
+        if nodes > 1:
+            raise TopologyError(
+                f"state={str(uri)!r} is a directory of one machine, but the cluster has {nodes} nodes, and any of them "
+                f"may have to read it: give an object store, such as s3://bucket/prefix"
+            )
+        if not str(uri).startswith("file:"):
+            uri = Path(uri).absolute()  # workers have a working directory of their own
+    return KeptState(str(uri), name, (check_state(topology).name, 0))
 
 
 def _check_name(name: str | None) -> None:

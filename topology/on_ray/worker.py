@@ -15,22 +15,29 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import ray
 
 from topology.edges.edge import SocketEdge
 from topology.edges.edge_receiver import EdgeReceiver
 from topology.edges.sockets import Peer
-from topology.graph.errors import InterlaceError, StoppedError, TaskError
+from topology.graph.errors import FencedError, InterlaceError, MissingPackageError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
+from topology.handle.endpoint import Endpoint, Secret
+from topology.handle.results_queue import Progress
+from topology.journal.opening import Opened
 from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
-from topology.on_ray.without_pandas import hide_pandas
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder
 from topology.process.memory import keep_freed_memory
 from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.without_pandas import hide_pandas
 from topology.tasks.metrics import TaskMetrics
+
+if TYPE_CHECKING:
+    from topology.flight.client_port import ClientPort
+    from topology.flight.progress_reports import ProgressReports
 
 CALL_SECONDS = 5.0
 
@@ -46,26 +53,42 @@ class WorkerProcess:
         self._over = threading.Event()
         self._group: TaskGroup | None = None
         self._receiver: EdgeReceiver | None = None
-        self._clients = ""
+        self._port: ClientPort | None = None
+        self._reports: ProgressReports | None = None
+        self._opened: Opened | None = None
         try:
             topology, settings = cast(tuple[Topology, GroupSettings], loads(order.work))
             self._edge_bytes = settings.edge_bytes
-            self._group = TaskGroup(topology, order.tasks, settings, self._failed)
+            if order.state is not None and order.state.task in order.tasks:
+                from topology.process.state import open_state
+
+                self._opened = open_state(order.state.uri, order.state.name, topology, settings.spill_directory)
+            self._group = TaskGroup(topology, order.tasks, settings, self._failed, self._opened)
         except TaskError as error:
             self._failed(error)
             return
-        except InterlaceError as error:  # the description cannot be read here
+        except MissingPackageError as error:
             self._fail(Failure(order.tasks[0], str(error)))
             return
+        except InterlaceError as error:  # the description cannot be read here, or the state cannot be opened
+            self._fail(Failure(None if order.state is not None else order.tasks[0], str(error)))
+            return
+        if self._opened is not None:
+            self._opened.journal.committer.on_end = self._journal_ended
+        elif order.state is not None:
+            for queue in self._group.results.values():
+                queue.awaits_resume = True
         here = self._group.tasks
         fed_from_elsewhere = {
             name: (task.origins, task.inbox)
             for name, task in here.items()
             if any(origin.component and (origin.component, origin.task) not in here for origin in task.origins)
         }
-        self._receiver = EdgeReceiver(order.authority, fed_from_elsewhere, order.host, order.certificate)
+        self._receiver = EdgeReceiver(
+            order.authority, fed_from_elsewhere, order.host, order.certificate, order.incarnation
+        )
         if self._group.ingest.streams or self._group.results:
-            self._clients = _serve_clients(self._group, order, settings)
+            self._port = self._serve_clients(self._group, settings)
         threading.Thread(target=self._prepare, args=(self._group,), name="preparing", daemon=True).start()
 
     def address(self) -> Address | Failure:
@@ -74,13 +97,16 @@ class WorkerProcess:
         if self._receiver is None:
             assert self._failure is not None
             return self._failure
-        return self._failure or Address(self._receiver.location, self._clients, node, os.getpid())
+        clients = "" if self._port is None else self._port.location
+        progress = None if self._opened is None else self._opened.progress
+        return self._failure or Address(self._receiver.location, clients, node, os.getpid(), progress)
 
     def start(self, addresses: Mapping[TaskName, Address]) -> None:
         """Connect to the tasks in other workers and start."""
         group, order = self._group, self._order
         assert group is not None
         here = ray.get_runtime_context().get_node_id()
+        self._report_progress(group, addresses)
         edges = {}
         for producer in order.tasks:
             for consumer in group.topology.targets(producer):
@@ -117,7 +143,59 @@ class WorkerProcess:
         if self._group is not None:
             self._group.close_queues()
             self._group.ingest.close()
+        if self._reports is not None:
+            self._reports.close()
         self._over.set()
+
+    def end(self) -> None:
+        """Close, and let go of all threads, ports and the journal: another life begins in this process."""
+        self.close()
+        if self._receiver is not None:
+            self._receiver.close()
+        if self._port is not None:  # clients that wait hold it up, and nobody waits for them
+            threading.Thread(target=self._port.close, name="closing", daemon=True).start()
+        if self._group is not None:
+            self._group.join()
+        elif self._opened is not None:
+            self._opened.journal.close()
+
+    def _serve_clients(self, group: TaskGroup, settings: GroupSettings) -> ClientPort:
+        """Let clients reach the inputs and sinks of the group. Only such workers need gRPC for Python."""
+        from topology.flight.client_port import ClientPort
+        from topology.flight.server import TopologyServer
+
+        order, opened = self._order, self._opened
+        port = ClientPort(order.authority, order.host, order.certificate, settings.quotas)
+        TopologyServer(
+            group.topology, group.ingest, group.results, port=port, authority=order.authority, settled=self._settle
+        )
+        if opened is not None:
+            from topology.flight.progress_reports import serve_progress
+
+            def record(sink: str, progress: Progress) -> None:
+                group.record_progress(opened.journal, sink, progress).wait()
+
+            serve_progress(port, order.incarnation, record)
+        return port
+
+    def _report_progress(self, group: TaskGroup, addresses: Mapping[TaskName, Address]) -> None:
+        """Let the worker that keeps the journal know how far the sinks here are, if it is another one."""
+        order = self._order
+        if order.state is None or self._opened is not None or not group.results:
+            return
+        from topology.flight.progress_reports import ProgressReports
+
+        journal = addresses[order.state.task].clients
+        self._reports = ProgressReports(Endpoint(journal, Secret(order.channel_token), order.root), order.incarnation)
+        for sink, queue in group.results.items():
+            queue.on_progress = partial(self._reports.report, sink)
+
+    def _settle(self) -> None:
+        """Wait until what has been acknowledged here is so after a failure, too."""
+        if self._reports is not None:
+            self._reports.wait()
+        elif self._group is not None:
+            self._group.wait_for_acknowledgements()
 
     def _prepare(self, group: TaskGroup) -> None:
         """Do what the first rows would wait for, while other workers start."""
@@ -126,7 +204,13 @@ class WorkerProcess:
                 component.prepare()
 
     def _failed(self, error: TaskError) -> None:
-        self._fail(Failure((error.component, error.task), error.traceback_text))
+        fenced = isinstance(error.__cause__, FencedError)
+        self._fail(Failure((error.component, error.task), error.traceback_text, fenced=fenced))
+
+    def _journal_ended(self, error: InterlaceError) -> None:
+        """Tell the controller, whoever meets the error: a row that comes in, or the task that decides."""
+        if self._order.state is not None and not isinstance(error, StoppedError):
+            self._fail(Failure(self._order.state.task, str(error), fenced=isinstance(error, FencedError)))
 
     def _edge_broke(self, producer: TaskName, error: Exception) -> None:
         self._fail(Failure(producer, str(error), lost=isinstance(error, StoppedError)))
@@ -134,16 +218,6 @@ class WorkerProcess:
     def _fail(self, failure: Failure) -> None:
         self._failure = self._failure or failure
         self.close()
-
-
-def _serve_clients(group: TaskGroup, order: WorkerOrder, settings: GroupSettings) -> str:
-    """Let clients reach the inputs and sinks of the group; return where. Only such workers need gRPC for Python."""
-    from topology.flight.client_port import ClientPort
-    from topology.flight.server import TopologyServer
-
-    port = ClientPort(order.authority, order.host, order.certificate, settings.quotas)
-    TopologyServer(group.topology, group.ingest, group.results, port=port, authority=order.authority)
-    return port.location
 
 
 def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[], None]) -> None:

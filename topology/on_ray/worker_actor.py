@@ -26,6 +26,7 @@ class WorkerOrder:
     host:          the address to listen on.
     certificate:   what proves that address to clients; None on loopback.
     channel_token: the token that workers show each other.
+    state:         what survives the worker; None: nothing does.
     """
 
     work: bytes = field(repr=False)
@@ -37,25 +38,44 @@ class WorkerOrder:
     root: str | None = field(repr=False)
     authority: Authority = field(repr=False)
     channel_token: str = field(repr=False)
+    state: KeptState | None = None
+
+
+@dataclass(frozen=True)
+class KeptState:
+    """Where the state of a topology is kept, and the task whose worker keeps it."""
+
+    uri: str = field(repr=False)  # it may hold keys
+    name: str
+    task: TaskName
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a worker listens for other workers and for clients, and the machine that it runs on."""
+    """Where a worker listens for other workers and for clients, and the machine that it runs on.
+
+    progress: of the worker that keeps the state, how much had happened when it was opened; see `Image.progress`.
+    """
 
     location: str
     clients: str
     node_id: str
     pid: int
+    progress: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task ended early; `lost`: only because another process went away."""
+    """Why a task ended early, or a worker did.
 
-    task: TaskName
+    lost:   only because another process went away.
+    fenced: because somebody else has taken over the state, and keeps it.
+    """
+
+    task: TaskName | None
     text: str
     lost: bool = False
+    fenced: bool = False
 
 
 def worker_class(name: str) -> type:
@@ -78,6 +98,14 @@ def worker_class(name: str) -> type:
             self._process = WorkerProcess(given)
             reporting = (controller, worker, Lease(given.lease_seconds), self._end)
             threading.Thread(target=serve_while_led, args=reporting, name="reporting", daemon=True).start()
+
+        def restart(self, order: bytes) -> Any:
+            from topology.on_ray.by_value import loads
+            from topology.on_ray.worker import WorkerProcess
+
+            self._process.end()
+            self._process = WorkerProcess(loads(order))
+            return self._process.address()
 
         def address(self) -> Any:
             return self._process.address()

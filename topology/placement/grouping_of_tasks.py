@@ -76,6 +76,19 @@ def counted_groups(topology: Topology, count: int) -> list[Group]:
     return _in_order(topology, divided)
 
 
+def merged(topology: Topology, groups: list[Group], together: frozenset[str]) -> list[Group]:
+    """The groups with those joined that have tasks of the components `together`; every other group stays."""
+    apart = [group for group in groups if not any(component in together for component, _ in group)]
+    joined = [task for group in groups if group not in apart for task in group]
+    labels = {labels_text(topology.node(component).resources.labels) for component, _ in joined}
+    if len(labels) > 1:
+        raise TopologyError(
+            f"topology '{topology.name}': {', '.join(sorted(together))} share a worker, because the state is kept "
+            f"there, so they need the same labels, not {' and '.join(sorted(text or 'none' for text in labels))}"
+        )
+    return _in_order(topology, [*apart, joined] if joined else apart)
+
+
 def _place(topology: Topology, node: Node) -> str | None:
     """Where a node belongs; a sink aside goes where fewer of its edges cross."""
     if not (isinstance(node.component, Sink) and node.component.aside):

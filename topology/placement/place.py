@@ -14,12 +14,17 @@ from topology.graph.graph import Topology
 from topology.graph.resources import LEAST_CPUS
 from topology.placement.cluster_node import ClusterNode
 from topology.placement.fit import fits
-from topology.placement.grouping_of_tasks import Group, counted_groups, default_groups, single_groups
+from topology.placement.grouping_of_tasks import Group, counted_groups, default_groups, merged, single_groups
 from topology.placement.placement import Placement, WorkerPlan, worker_names
 from topology.placement.wishes import Wish, Workers
 
 
-def place(topology: Topology, nodes: Sequence[ClusterNode], wish: Wish = "default") -> Placement:
+def place(
+    topology: Topology,
+    nodes: Sequence[ClusterNode],
+    wish: Wish = "default",
+    together: frozenset[str] = frozenset(),
+) -> Placement:
     """Return the workers of a topology.
 
     "default": the inputs and what belongs beside them (a join's gate and routers) in one worker, the sinks and what
@@ -29,6 +34,8 @@ def place(topology: Topology, nodes: Sequence[ClusterNode], wish: Wish = "defaul
     A worker reserves the sum of its tasks' wishes. Workers without a wish for processors reserve one each if all fit
     into what is free on the nodes; otherwise they share half of what the wishes leave, so that a laptop holds several
     topologies. Memory is reserved only where asked for. Without nodes, as before a cluster is joined, it is one each.
+
+    together: components whose tasks share one worker, whatever the wish: where the state of a topology is kept.
     """
     note = ""
     if isinstance(wish, Workers):
@@ -41,6 +48,9 @@ def place(topology: Topology, nodes: Sequence[ClusterNode], wish: Wish = "defaul
         strategy = Workers().strategy
     else:
         raise TopologyError(f"placement must be 'default', 'per-task' or Workers(n), not {wish!r}")
+    if together and len(joined := merged(topology, groups, together)) < len(groups):
+        note = note or f"{', '.join(sorted(together))} share a worker, because the state is kept there"
+        groups = joined
     names = worker_names(groups)
     plans = [_wished(topology, name, group) for name, group in zip(names, groups, strict=True)]
     return Placement(_with_cpus(plans, nodes, Placement((), strategy)), strategy, note)

@@ -223,10 +223,13 @@ class TaskGroup:
 
         def lost(error: InterlaceError) -> None:
             if not isinstance(error, StoppedError):
-                self._on_failure(TaskError(*hosted.name, str(error)))
+                failure = TaskError(*hosted.name, str(error))
+                failure.__cause__ = error
+                self._on_failure(failure)
 
         steps = RecordedSteps(task, opened.journal, send, sent, lost)
-        again = None if opened.replay is None else repeat(task, hosted.origins, opened.replay, opened.journal)
+        resumes = opened.resumes(self.topology.sinks)
+        again = repeat(task, hosted.origins, resumes, opened.replay, opened.journal)
         core = RecordingCore(task, hosted.origins, hosted.counters, steps, again)
         return core, steps.send, partial(steps.has_room, room)
 
@@ -311,14 +314,18 @@ class TaskGroup:
         """Let the sinks go on where they were, and record how far their results are acknowledged."""
         for sink, queue in self.results.items():
             queue.on_progress = partial(self._acknowledged, opened.journal, sink)
-            for resume in () if opened.replay is None else opened.replay.resumes:
+            for resume in opened.resumes([sink]):
                 queue.resume(resume)
 
     def _acknowledged(self, journal: Journal, sink: str, progress: Progress) -> None:
-        """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
         with suppress(InterlaceError):  # a journal that has ended has told everybody
-            self._recorded_progress = journal.record(Acknowledged(sink, *progress))
-            journal.trim(self._recorded_progress)
+            self.record_progress(journal, sink, progress)
+
+    def record_progress(self, journal: Journal, sink: str, progress: Progress) -> Ticket:
+        """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
+        ticket = self._recorded_progress = journal.record(Acknowledged(sink, *progress))
+        journal.trim(ticket)
+        return ticket
 
     def wait_for_acknowledgements(self) -> None:
         """Wait until all that has been acknowledged is so after a failure, too."""

@@ -373,6 +373,13 @@ def test_a_turnstile_lets_each_message_of_the_newest_incarnation_pass_once() -> 
     assert arrived == [Barrier(0), Barrier(1), Barrier(2), Barrier(10)]
 
 
+def test_a_turnstile_of_a_new_life_refuses_edges_of_older_ones() -> None:
+    turnstile = Turnstile("p[0]", least=3)
+    with pytest.raises(StaleStreamError, match="incarnation 2 has been replaced by 3"):
+        turnstile.open(2)
+    assert turnstile.open(3)
+
+
 def test_messages_that_could_not_be_pushed_are_still_expected() -> None:
     turnstile = Turnstile("p[0]")
     turnstile.open(0)

@@ -309,3 +309,45 @@ def test_a_wrong_wish_is_refused(mistake: Any, said: str) -> None:
     with pytest.raises(TopologyError) as caught:
         mistake()
     assert said in str(caught.value)
+
+
+# where the state is kept
+
+
+@given(topologies(asking=True), clusters, wishes, st.data())
+def test_what_keeps_the_state_shares_a_worker_and_all_others_stay(
+    topology: Topology, nodes: list[ClusterNode], wish: Any, data: st.DataObject
+) -> None:
+    together = frozenset(data.draw(st.sets(st.sampled_from([node.name for node in topology.nodes]), min_size=1)))
+    before, placement = place(topology, nodes, wish), place(topology, nodes, wish, together)
+    holders = [worker for worker in placement.workers if any(name in together for name, _ in worker.tasks)]
+    assert len(holders) == 1
+    assert Counter(task for worker in placement.workers for task in worker.tasks) == Counter(tasks_of(topology))
+    apart = [group for group in groups(before) if not any(task.rpartition("/")[0] in together for task in group)]
+    assert [group for group in groups(placement) if not any(task.rpartition("/")[0] in together for task in group)] == (
+        apart
+    )
+
+
+def stateful() -> TopologyBuilder:
+    builder = TopologyBuilder("stateful")
+    builder.input("in")
+    builder.bolt("gate", Chatty()).global_grouping("in")
+    builder.bolt("map", MapBatches(same), 2).shuffle_grouping("gate")
+    builder.sink().shuffle_grouping("map")
+    return builder
+
+
+def test_a_worker_for_each_task_but_those_that_keep_the_state() -> None:
+    placement = place(stateful().build(), [SERVER], "per-task", frozenset(["in", "gate"]))
+    assert groups(placement) == [["in/0", "gate/0"], ["map/0"], ["map/1"], ["results/0"]]
+    assert "gate, in share a worker, because the state is kept there" in str(placement)
+
+
+def test_labels_that_part_what_keeps_the_state_are_refused() -> None:
+    builder = TopologyBuilder("parted")
+    builder.input("in").resources(labels={"zone": "a"})
+    builder.bolt("gate", Chatty()).global_grouping("in")
+    builder.sink().shuffle_grouping("gate")
+    with pytest.raises(TopologyError, match="need the same labels, not none and zone=a"):
+        place(builder.build(), [SERVER], "default", frozenset(["in", "gate"]))

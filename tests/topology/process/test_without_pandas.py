@@ -24,7 +24,7 @@ HIDE = """
 import sys
 import numpy as np
 import pyarrow as pa
-from topology.on_ray.without_pandas import hide_pandas
+from topology.process.without_pandas import hide_pandas
 
 hide_pandas()
 pa.array([1]), pa.array(np.arange(3)).to_numpy(), pa.scalar(1)
@@ -51,7 +51,7 @@ LOAD = """
 import sys
 from pathlib import Path
 from topology.on_ray.by_value import loads
-from topology.on_ray.without_pandas import hide_pandas
+from topology.process.without_pandas import hide_pandas
 
 hide_pandas()
 topology = loads(Path(sys.argv[1]).read_bytes())

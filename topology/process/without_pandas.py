@@ -22,8 +22,8 @@ objects of pandas, if it can."""
 
 
 def hide_pandas() -> None:
-    """Let Arrow work without pandas until somebody imports it; does nothing if somebody has. Cost: O(1)."""
-    if "pandas" in sys.modules:
+    """Let Arrow work without pandas until somebody imports it; does nothing if somebody has, or when repeated."""
+    if "pandas" in sys.modules or any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     import pyarrow as pa
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from tests.topology.waiting import LONG
-from topology.on_ray.background_calls import BackgroundCalls
+from topology.flight.background_calls import BackgroundCalls
 
 
 def test_calls_are_made_in_order_and_their_outcomes_kept() -> None:
