@@ -94,10 +94,10 @@ def test_executors_reach_an_encrypted_topology_with_what_its_endpoint_carries(
 ) -> None:
     credentials = Credentials()
 
-    def encrypted(topology: Any, ingest: Any, results: Any, failure: Any, quotas: Any) -> TopologyServer:
+    def encrypted(topology: Any, ingest: Any, results: Any, failure: Any, quotas: Any, **others: Any) -> TopologyServer:
         authority = Authority()
         port = ClientPort(authority, certificate=credentials.issue("127.0.0.1"), quotas=quotas)
-        return TopologyServer(topology, ingest, results, failure, port, authority)
+        return TopologyServer(topology, ingest, results, failure, port, authority, **others)
 
     monkeypatch.setattr(local_runtime, "TopologyServer", encrypted)
     df = readings(spark, 300, 3, seed=21)
