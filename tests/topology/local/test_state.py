@@ -58,15 +58,16 @@ def test_a_program_that_is_killed_again_and_again_goes_on_where_it_was(tmp_path:
             cwd=Path(__file__).parents[3],
         )  # fmt: skip
         assert died.stdout is not None
-        for number, line in enumerate(died.stdout):
-            what, one, *more = line.split()
-            if what == "got":
-                given = max(given, int(one) + int(more[0]))
-            else:
-                durable[what] = int(one)
+        for number, line in enumerate(died.stdout):  # also what it said between the kill and its death
             if number == kill_after:
-                break
-        died.kill()
+                died.kill()
+            what, *numbers = line.split()
+            if not line.endswith("\n") or len(numbers) != (2 if what == "got" else 1):
+                continue  # it died while it said this
+            if what == "got":
+                given = max(given, int(numbers[0]) + int(numbers[1]))
+            else:
+                durable[what] = int(numbers[0])
         died.wait()
         died.stdout.close()
     with JOIN.launch(LocalRuntime(state=tmp_path / "state"), sources=SOURCES) as running:
@@ -81,7 +82,7 @@ def test_a_program_that_is_killed_again_and_again_goes_on_where_it_was(tmp_path:
         right = expected()
         got = list(running.results(numbered=True))
     first = got[0][0]
-    assert 0 < first <= given  # some were acknowledged, and nothing that was not
+    assert first <= given  # nothing was acknowledged that was not given out
     assert pa.Table.from_batches([batch for _, batch in got]).equals(right.slice(first).combine_chunks())
 
 
