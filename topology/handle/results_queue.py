@@ -48,10 +48,10 @@ class Progress(NamedTuple):
 
 
 class ResultsQueue:
-    """The results of one sink. It is full when what is kept, but for the batch in a reader's hands, reaches `capacity`.
+    """The results of one sink. It is full when it keeps `capacity` bytes; the batch in a reader's hands does not count.
 
-    A full queue makes the sink's task wait, so a slow reader slows the topology; the batch in hand does not count, or
-    the topology would stand still while a large batch is being dealt with. One reader reads at a time.
+    A full queue makes the sink's task wait, so a slow reader slows the topology. If the batch in hand counted, the
+    topology would stand still while a large batch is being dealt with. One reader reads at a time.
 
     on_progress:   called when results have been acknowledged, or steps have passed without any; None: nobody asks.
     awaits_resume: it does not know yet where it was before a restart: readers and acknowledgements wait for `resume`.
