@@ -115,6 +115,11 @@ class GroupCommit:
         return self._error
 
     @property
+    def durable(self) -> Position | None:
+        """The last record that survives; None until the first commit."""
+        return self._log.durable
+
+    @property
     def has_work(self) -> bool:
         """Whether something waits to become durable, or to be removed."""
         return bool(self._tickets or self._may_trim()) and self._error is None

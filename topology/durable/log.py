@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from topology.durable.budget import DiskBudget
+from topology.durable.copying import save
 from topology.durable.group import Group, GroupBuilder, RowsEncoder
 from topology.durable.kept import KeptSegment, described, records_of
 from topology.durable.names import Epoch, KeptMark, SegmentName, epochs_in, kept_in
@@ -184,11 +185,19 @@ class Log:
 
     def records(self, first: int) -> Iterator[tuple[Position, Record]]:
         """Read the durable records from the start record of segment `first` on."""
-        if self._durable is None:
-            return iter(())
+        durable = self.durable_segments()
+        return records_of(self._store, durable, first) if durable else iter(())
+
+    def durable_segments(self) -> list[KeptSegment]:
+        """The segments that are kept, oldest first, up to the last record that survives."""
         last = self._durable
-        earlier = [segment for segment in self._kept if segment.name.number < last.name.number]
-        return records_of(self._store, [*earlier, last], first)
+        if last is None:
+            return []
+        return [*(segment for segment in list(self._kept) if segment.name.number < last.name.number), last]
+
+    def save(self, first: int, target: Store) -> None:
+        """Copy what is durable from segment `first` on; nothing may be trimmed meanwhile."""
+        save(self._store, [kept for kept in self.durable_segments() if kept.name.number >= first], target)
 
     def close(self) -> None:
         """Give back open files and the share of the budget. What is durable stays; nothing else is written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -46,6 +46,15 @@ def open_store(uri: str | Path, folder: str = "") -> Store:
     if not text:
         raise StoreError(f"an empty path is no store: {_KNOWN}")
     return _directory(Path(text) / folder)
+
+
+def place_below(uri: str | Path, folder: str) -> str:
+    """The URI that `open_store` takes for the same place as `open_store(uri, folder)`."""
+    text = str(uri)
+    if len(urlsplit(text).scheme) <= 1:
+        return str(Path(text).absolute() / folder)
+    place, question, options = text.partition("?")
+    return f"{place.rstrip('/')}/{quote(folder)}{question}{options}"
 
 
 def _directory(path: Path) -> Store:

@@ -17,15 +17,13 @@ from collections.abc import Callable
 
 from topology.edges.hello import Answer, Edge, receive_answer, send_hello
 from topology.edges.sockets import SILENCE_SECONDS, Peer, dial, lost_to, send, shut
+from topology.edges.under_way import UnderWay
 from topology.edges.wire import FrameEncoder
 from topology.graph.errors import ConnectionLostError, InterlaceError, StoppedError
 from topology.graph.errors_as_text import error_from_text
 from topology.graph.graph import TaskName
-from topology.graph.messages import Batch, End, Idle, Message, Punctuation, Watermark, message_bytes
+from topology.graph.messages import Batch, End, Idle, Message, Watermark, message_bytes
 from topology.security.tls import Certificate
-
-STEPS_UNDER_WAY = 3
-"""Steps that a consumer may have before it has taken the first of them."""
 
 FRAME_BYTES = 4 * 1024 * 1024
 """A frame takes no further message beyond this size."""
@@ -46,6 +44,7 @@ class SocketEdge:
     capacity:    the bytes that the consumer may have before it has taken them; one message may exceed it.
     on_failure:  called once, from a thread of the edge, with the reason why the edge broke.
     certificate: what proves to the consumer's process who this one is; None without encryption.
+    whole_steps: a step that has begun always finds room; see `Inbox`.
     """
 
     def __init__(
@@ -58,22 +57,19 @@ class SocketEdge:
         capacity: int,
         on_failure: Callable[[Exception], None],
         certificate: Certificate | None = None,
+        whole_steps: bool = False,
     ) -> None:
         self.on_room: Callable[[], None] | None = None
         self._peer = peer
         self._certificate = certificate
         self._consumer = f"component '{consumer[0]}', task {consumer[1]}"
         self._edge = Edge(consumer[0], consumer[1], index, incarnation, capacity)
-        self._capacity = capacity
         self._on_failure = on_failure
         self._queue: deque[Message] = deque()
         self._queued_bytes = 0
         self._due = False  # what is queued is to be written now
         self._writing = False
-        self._under_way: deque[tuple[int, int]] = deque()
-        self._bytes = 0
-        self._steps = 0
-        self._taken = 0
+        self._under_way = UnderWay(capacity, whole_steps)
         self._ended = False
         self._error: Exception | None = None
         self._write_error: Exception | None = None
@@ -91,7 +87,7 @@ class SocketEdge:
     @property
     def has_room(self) -> bool:
         """Whether the next message need not wait; False for ever when the edge is closed or broken."""
-        return self._bytes < self._capacity and self._steps < STEPS_UNDER_WAY and self._error is None
+        return self._under_way.has_room and self._error is None
 
     def push(self, message: Message) -> None:
         """Take a message without waiting; raises the error that ended the edge."""
@@ -139,12 +135,8 @@ class SocketEdge:
     def _append(self, message: Message) -> None:
         if self._error is not None:
             raise self._error
-        size, steps = message_bytes(message), int(isinstance(message, Punctuation))
         self._queue.append(message)
-        self._queued_bytes += size
-        self._under_way.append((size, steps))
-        self._bytes += size
-        self._steps += steps
+        self._queued_bytes += self._under_way.add(message)
 
     def _run(self) -> None:
         """The thread of the edge: connect, write what is due until `End`, see the edge to its end."""
@@ -212,7 +204,7 @@ class SocketEdge:
             message = self._queue.popleft()
             size += message_bytes(message)
             messages.append(message)
-            self._ended = isinstance(message, End) and not message.source
+            self._ended = message == End()  # a sequencer also tells of the end of an input, within a step
         self._queued_bytes -= size
         self._due = bool(self._queue)
         self._writing = True
@@ -221,7 +213,7 @@ class SocketEdge:
     def _write(self, messages: list[Message]) -> None:
         assert self._frames is not None
         try:
-            send(self._frames, self._encoder.encode(messages, self._bytes >= self._capacity))
+            send(self._frames, self._encoder.encode(messages, self._under_way.is_full))
         except Exception as error:
             self._write_error = error  # the thread of the edge finds out the reason
         with self._lock:
@@ -251,13 +243,7 @@ class SocketEdge:
     def _acknowledge(self, taken: int) -> None:
         """Forget the messages that the consumer has taken, by their number since the start."""
         with self._lock:
-            had_room = self.has_room
-            while self._taken < taken and self._under_way:
-                size, steps = self._under_way.popleft()
-                self._bytes -= size
-                self._steps -= steps
-                self._taken += 1
-            made_room = self.has_room and not had_room
+            made_room = self._under_way.acknowledge(taken) and self._error is None
             if made_room:
                 self._freed.notify_all()
         if made_room and self.on_room is not None:

@@ -1,9 +1,5 @@
 """The consumers' ends of all edges into a process: puts messages into the inboxes of its tasks, and acknowledges them.
 
-A message is acknowledged when its task has taken it from the inbox. One acknowledgement covers all messages up to it,
-so it is sent only now and then, by the thread that takes: after a few steps, or a part of the sender's capacity; and
-when the sender has no room and says so, for the two ends may measure the same rows differently.
-
 A producer whose consumer says nothing for `SILENCE_SECONDS` gives it up. So every edge hears that this process is
 alive, more often than that.
 """
@@ -18,25 +14,19 @@ from functools import partial
 
 import pyarrow as pa
 
+from topology.edges.edge_input import EdgeInput
 from topology.edges.hello import Answer, Edge, Hello, receive_hello, send_answer
 from topology.edges.sockets import SILENCE_SECONDS, Listener, receive, receive_length, shut
-from topology.edges.turnstile import Turnstile
 from topology.edges.wire import FrameDecoder
 from topology.graph.components import Origin
 from topology.graph.errors import InputError
 from topology.graph.errors_as_text import error_to_text
 from topology.graph.graph import TaskName
-from topology.graph.messages import Message, Punctuation, message_bytes
+from topology.graph.messages import Message
 from topology.handle.endpoint import LOOPBACK
 from topology.security.tls import Certificate
 from topology.security.tokens import Authority, Caller, Right
 from topology.tasks.inbox import Inbox
-
-ACKNOWLEDGED_STEPS = 2
-"""Steps taken before they are acknowledged: fewer than the sender may have under way, or it would wait for ever."""
-
-ACKNOWLEDGED_PART = 4
-"""The part of the sender's capacity, as a divisor, after which bytes taken are acknowledged."""
 
 ALIVE_SECONDS = SILENCE_SECONDS / 5
 STRANGERS = 64
@@ -65,9 +55,9 @@ class EdgeReceiver:
         incarnation: int = 0,
     ) -> None:
         self._authority = authority
-        self._inputs: dict[tuple[str, int, int], _EdgeInput] = {}
+        self._inputs: dict[tuple[str, int, int], EdgeInput] = {}
         for (component, task), (origins, inbox) in tasks.items():
-            inputs = [_EdgeInput(origin, inbox, incarnation) for origin in origins]
+            inputs = [EdgeInput(origin, inbox, incarnation) for origin in origins]
             self._inputs |= {(component, task, index): each for index, each in enumerate(inputs)}
             inbox.on_taken = partial(_note_taken, inputs)
         self._listener = Listener(host, certificate)
@@ -181,7 +171,7 @@ class EdgeReceiver:
                 each.say_alive()
 
 
-def _note_taken(inputs: Sequence[_EdgeInput], index: int, message: Message) -> None:
+def _note_taken(inputs: Sequence[EdgeInput], index: int, message: Message) -> None:
     inputs[index].note_taken(message)
 
 
@@ -196,7 +186,7 @@ def _send_error(answers: socket.socket, error: Exception) -> None:
 class _Session:
     """One life of an edge, as long as its connections: sends answers, from any thread."""
 
-    def __init__(self, to: _EdgeInput, edge: Edge, answers: socket.socket) -> None:
+    def __init__(self, to: EdgeInput, edge: Edge, answers: socket.socket) -> None:
         self.input = to
         self.edge = edge
         self.answers = answers
@@ -217,75 +207,3 @@ class _Session:
         with self._lock:
             shut(self.answers)
             self.answers.close()
-
-
-class _EdgeInput:
-    """One input of one task: delivers the messages of its edge, counts those taken and acknowledges them.
-
-    `open`, `deliver` and `leave` are called by threads of the edge, `note_taken` by the one that runs the task.
-    """
-
-    def __init__(self, origin: Origin, inbox: Inbox, incarnation: int) -> None:
-        self._index = origin.index
-        self._inbox = inbox
-        self._turnstile = Turnstile(f"{origin.component}[{origin.task}]", incarnation)
-        self._lock = threading.Lock()
-        self._session: _Session | None = None
-        self._capacity = 0
-        self._delivered = 0
-        self._taken = 0
-        self._before = 0  # messages delivered by older incarnations
-        self._wanted = 0  # acknowledge when so many have been taken
-        self._bytes = 0
-        self._steps = 0
-
-    def open(self, incarnation: int, capacity: int, session: _Session) -> None:
-        """Begin a session; acknowledgements go to it from now on."""
-        newer = self._turnstile.open(incarnation)
-        with self._lock:
-            if newer:
-                self._before = self._delivered
-            self._session = session
-            self._capacity = capacity
-
-    def leave(self, session: _Session) -> None:
-        """Stop using a session that ends."""
-        with self._lock:
-            if self._session is session:
-                self._session = None
-
-    def deliver(self, incarnation: int, first: int, messages: Sequence[Message], answer_wanted: bool) -> None:
-        """Put messages into the inbox; the sender has asked for room."""
-        self._turnstile.deliver(incarnation, first, messages, partial(self._push, answer_wanted))
-
-    def _push(self, answer_wanted: bool, messages: Sequence[Message]) -> None:
-        if answer_wanted:
-            self._wanted = self._delivered + len(messages)  # before the task can have taken them
-        self._inbox.push_all(self._index, messages)
-        self._delivered += len(messages)
-
-    def note_taken(self, message: Message) -> None:
-        """Count a message that the task has taken; acknowledge all so far if enough has come together."""
-        self._taken += 1
-        self._bytes += message_bytes(message)
-        self._steps += isinstance(message, Punctuation)
-        is_due = self._steps >= ACKNOWLEDGED_STEPS or self._bytes * ACKNOWLEDGED_PART >= self._capacity
-        if not is_due and self._taken != self._wanted:
-            return
-        self._bytes = self._steps = 0
-        with self._lock:
-            taken = self._taken - self._before
-            if taken > 0:
-                self._send(Answer.TAKEN, taken)
-
-    def say_alive(self) -> None:
-        """Send a sign of life, if there is an edge."""
-        with self._lock:
-            self._send(Answer.ALIVE)
-
-    def _send(self, answer: Answer, number: int = 0) -> None:
-        if self._session is not None:
-            try:
-                self._session.send(answer, number)
-            except OSError:
-                self._session = None  # the connection of its frames ends, too

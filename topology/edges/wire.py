@@ -21,16 +21,18 @@ import pyarrow as pa
 from topology.edges.columns import LEAST_BYTES, is_plain, memory_of, rows_in
 from topology.graph.arrow_rows import embedded, extracted, has_dictionary
 from topology.graph.errors import StaleStreamError
-from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Resume, Time, Watermark
+from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Restore, Resume, Time, Watermark
 
 _FRAME = struct.Struct("<QIII")  # number of the first message, number of headers, offset of the rows, flags
 _FIXED = struct.Struct("<BBHIIIQqd")  # kind, kind of times, labels, bytes of stream and source, schema, bytes of rows,
 #                                       number, born
 _INTEGERS = struct.Struct("<qq")
 _FLOATS = struct.Struct("<dd")
-_SCHEMA, _BATCH, _WHOLE_STREAM, _COLUMNS, _WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE, _RESUME = range(10)
+_SCHEMA, _BATCH, _WHOLE_STREAM, _COLUMNS = range(4)
+_WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE, _RESUME, _RESTORE = range(4, 11)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
 _ANSWER_WANTED = 1
+_HAS_TIME, _HAS_BOUND = 1, 2
 _ALIGNMENT = 8
 _ROWS_ALIGNMENT = 64
 
@@ -184,12 +186,16 @@ def _header(
 
 def _control_header(message: Message) -> bytes:
     match message:
-        case Watermark(time, stream, source):
-            return _header(_WATERMARK, times=None if time is None else (time, time), stream=stream, source=source)
+        case Watermark(time, stream, source, bound):
+            given = (_HAS_TIME if time is not None else 0) | (_HAS_BOUND if bound is not None else 0)
+            times = (time or 0, bound or 0) if given else None
+            return _header(_WATERMARK, given, times=times, stream=stream, source=source)
         case Punctuation(seq, born):
             return _header(_PUNCTUATION, seq, born)
-        case Barrier(checkpoint):
-            return _header(_BARRIER, checkpoint)
+        case Barrier(checkpoint, life):
+            return _header(_BARRIER, checkpoint, stream=life)
+        case Restore(Barrier(checkpoint, life)):
+            return _header(_RESTORE, checkpoint, stream=life)
         case End(stream, source):
             return _header(_END, stream=stream, source=source)
         case Idle(stream, source):
@@ -201,11 +207,14 @@ def _control_header(message: Message) -> bytes:
 
 def _control(kind: int, number: int, born: float, times: tuple[Time, Time] | None, stream: str, source: str) -> Message:
     if kind == _WATERMARK:
-        return Watermark(None if times is None else times[0], stream, source)
+        time, bound = times or (0, 0)
+        return Watermark(time if number & _HAS_TIME else None, stream, source, bound if number & _HAS_BOUND else None)
     if kind == _PUNCTUATION:
         return Punctuation(number, born)
     if kind == _BARRIER:
-        return Barrier(number)
+        return Barrier(number, stream)
+    if kind == _RESTORE:
+        return Restore(Barrier(number, stream))
     if kind == _END:
         return End(stream, source)
     if kind == _IDLE:

@@ -7,13 +7,15 @@ The clock that decides which sources are idle is here too, because tasks have no
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from topology.checks.quotas import Quotas
+from topology.durable.group_commit import Ticket
+from topology.entry.feeds import Delay, MicroBatchPart, StreamFeeds
 from topology.entry.idle_watch import EntryClock, IdleWatch
 from topology.entry.recorder import Recorder
 from topology.entry.source_ledger import SourceLedger
@@ -37,7 +39,7 @@ class _Stream:
     """One stream and its two locks; the ledger's own lock may be taken while holding either, not the reverse.
 
     order:  held while rows wait for room, so that batches enter in the order in which they were numbered.
-    staged: held around changes of `staging` and `pump`, and while the ledger's attempts and the staged rows differ.
+    staged: held around changes of `staging` and `pump`, and while the attempts of a ledger and the staged rows differ.
     pump:   the thread that delivers committed rows; None when none are left.
     ends_when_drained: the stream is finished, and the pump ends it after the last committed rows.
     """
@@ -47,8 +49,9 @@ class _Stream:
     put: Callable[[Message], object]
     wait: Callable[[Batch], object]
     staging: Staging
-    order: threading.Lock = field(default_factory=threading.Lock)
-    staged: threading.Lock = field(default_factory=threading.Lock)
+    feeds: StreamFeeds
+    order: threading.Lock
+    staged: threading.Lock
     pump: threading.Thread | None = None
     ends_when_drained: bool = False
 
@@ -56,6 +59,8 @@ class _Stream:
 class Ingest:
     """The inputs of one topology (or of one input task), each with its ledger, its staging area and its queue.
 
+    clock:  decides which sources are idle; None: that of the machine, with a thread that looks at it. Whoever gives
+            another one calls `report_idle`.
     opened: a journal that everything is recorded in before it is acknowledged; None: nothing survives this process.
 
     Only `send` and `finish` wait for room. The other methods return at once even while the topology takes nothing, so
@@ -74,6 +79,8 @@ class Ingest:
         self._streams: dict[str, _Stream] = {}
         self._spill_directory = spill_directory
         self._clock = clock or EntryClock()
+        self._looks = clock is None
+        self._is_watched = False
         self._watch = IdleWatch(self._clock)
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()
@@ -92,10 +99,16 @@ class Ingest:
         """
         ledger = SourceLedger(stream, description)
         ledger.restore(self._record.image(stream))
-        self._streams[stream] = _Stream(stream, ledger, put, wait, Staging(self._spill_directory))
+        staging = Staging(self._spill_directory)
+        order, staged = threading.Lock(), threading.Lock()
+        feeds = StreamFeeds(
+            stream, description, ledger, staging, self._record, self._watch, put, order, staged, self._sending
+        )
+        self._streams[stream] = _Stream(stream, ledger, put, wait, staging, feeds, order, staged)
         if description.idle_after is not None:
             self._watch.watch(stream, description.idle_after)
-            if self._watcher is None:
+            self._is_watched = True
+            if self._watcher is None and self._looks:
                 self._watcher = threading.Thread(target=self._look_for_idle, name="idle sources", daemon=True)
                 self._watcher.start()
 
@@ -113,7 +126,7 @@ class Ingest:
         for stream, target in self._streams.items():
             for source in target.ledger.sources:
                 self._watch.heard_of(stream, source)
-                target.put(Watermark(None, DEFAULT_STREAM, source))
+                target.put(Watermark(None, DEFAULT_STREAM, source, target.feeds.delay(source)))
         for stream, target in self._streams.items():
             image = self._record.image(stream)
             for source, known in list(image.sources.items()):
@@ -127,6 +140,10 @@ class Ingest:
                     for batch in replay.staged(stream, source, attempt):
                         times = target.ledger.stage(source, attempt, batch.rows)
                         target.staging.keep(source, attempt, batch.rows, times)
+            for feed, bound in image.feeds.items():
+                for number, attempt in bound.staged:
+                    for batch in replay.micro_batch(stream, feed, number, attempt):
+                        target.feeds.keep(MicroBatchPart(feed, bound.query, number, attempt), batch.rows)
             if image.finished:
                 self._watch.forget(stream, "")
                 target.put(End())
@@ -168,6 +185,11 @@ class Ingest:
             else:
                 self._record.repeated()
             return target.ledger.next_offset(source)
+
+    @property
+    def recorded(self) -> Ticket | None:
+        """The promise of what was recorded last; everything before it is durable when it is."""
+        return self._record.latest
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until everything that has been taken is durable; `TimeoutError` after a timeout."""
@@ -276,6 +298,22 @@ class Ingest:
                 target.pump = threading.Thread(target=self._pump, args=(stream,), name=f"staged {stream}", daemon=True)
                 target.pump.start()
 
+    def open_feed(self, stream: str, feed: str, query: str, take_over: bool = False, delay: Delay | None = None) -> int:
+        """See `StreamFeeds.open`."""
+        return self._ready(stream).feeds.open(feed, query, take_over, delay)
+
+    def stage_micro_batch(
+        self, stream: str, part: MicroBatchPart, rows: pa.RecordBatch, quotas: Quotas | None = None
+    ) -> None:
+        """See `StreamFeeds.stage`."""
+        target = self._ready(stream)
+        self._record.wait_for_room(self._closed)
+        target.feeds.stage(part, rows, quotas)
+
+    def commit_micro_batch(self, stream: str, feed: str, query: str, number: int, attempts: Mapping[str, int]) -> None:
+        """See `StreamFeeds.commit`."""
+        self._ready(stream).feeds.commit(feed, query, number, attempts)
+
     def close(self) -> None:
         """Drop staged rows and stop the threads."""
         self._closed.set()
@@ -342,14 +380,17 @@ class Ingest:
 
     def _sending(self) -> AbstractContextManager[None]:
         """Around a call that may wait for room; where no source is watched, nobody asks for the time."""
-        return _UNTIMED if self._watcher is None else self._clock.sending()
+        return self._clock.sending() if self._is_watched else _UNTIMED
 
     def _enqueue(self, target: _Stream, batch: Batch) -> None:
         """Queue rows and count them; they count only once they are queued, so an interrupted wait changes nothing."""
         if self._record.is_on:
             target.wait(batch)
             self._record.sent(target.name, batch)
-        target.put(batch)
+            with suppress(StoppedError):  # what is in the journal has been taken: another life goes on from there
+                target.put(batch)
+        else:
+            target.put(batch)
         target.ledger.record(batch)
 
     def _announce_end(self, stream: str, source: str) -> None:

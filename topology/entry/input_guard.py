@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from topology.graph.components import Input
 from topology.graph.errors import OutOfOrderError, SchemaError
-from topology.graph.event_time import check_event_time, event_times, first_backwards
+from topology.graph.event_time import check_event_time, event_times, first_backwards, time_bounds
 from topology.graph.messages import Time
 
 
@@ -31,17 +31,24 @@ class InputGuard:
         self.schema = self.schema or schema
 
     def check(
-        self, rows: pa.RecordBatch, source: str, first: int = 0, latest: Time | None = None
+        self,
+        rows: pa.RecordBatch,
+        source: str,
+        first: int = 0,
+        latest: Time | None = None,
+        disordered: bool | None = None,
     ) -> tuple[Time, Time] | None:
         """Check a batch and return its smallest and largest event time, or None if no row has one.
 
         The first batch that passes pins the schema.
 
-        first:  the offset of the batch's first row in its source.
-        latest: the latest event time in the source before this batch; None if there is none.
+        first:      the offset of the batch's first row in its source.
+        latest:     the latest event time in the source before this batch; None if there is none.
+        disordered: whether event time may go backwards; None: as the input's description says.
         """
         self._fit(rows.schema)
-        times = self._times(rows, source, first, latest)
+        may_fall = self._description.disordered if disordered is None else disordered
+        times = self._times(rows, source, first, latest, may_fall)
         self.schema = self.schema or rows.schema
         return times
 
@@ -64,18 +71,16 @@ class InputGuard:
         if repeated:
             raise SchemaError(f"stream '{self.stream}': column '{repeated[0]}' appears more than once: rename it")
 
-    def _times(self, rows: pa.RecordBatch, source: str, first: int, latest: Time | None) -> tuple[Time, Time] | None:
-        if rows.num_rows == 0:
-            return None
+    def _times(
+        self, rows: pa.RecordBatch, source: str, first: int, latest: Time | None, may_fall: bool
+    ) -> tuple[Time, Time] | None:
         column = self._description.event_time
-        if column is None:
-            return first, first + rows.num_rows - 1
+        if column is None or not rows.num_rows or may_fall:
+            return time_bounds(rows, column, first)
         times, valid = event_times(rows.column(column))
         timed = times if valid is None else times[valid]
         if not len(timed):
             return None
-        if self._description.disordered:
-            return timed.min().item(), timed.max().item()
         found = first_backwards(times, valid, latest)
         if found is not None:
             row, before, after = found

@@ -10,7 +10,17 @@ import pyarrow as pa
 
 from topology.durable.group_commit import Ticket
 from topology.graph.messages import Batch
-from topology.journal.events import Event, RowsSent, SchemaPinned, SourceEnded, SourceOpened, StreamFinished
+from topology.journal.events import (
+    Event,
+    FeedBound,
+    MicroBatchCommitted,
+    MicroBatchStaged,
+    RowsSent,
+    SchemaPinned,
+    SourceEnded,
+    SourceOpened,
+    StreamFinished,
+)
 from topology.journal.image import StreamImage
 from topology.journal.journal import Journal
 
@@ -24,12 +34,15 @@ WARNING_SECONDS = 10.0
 
 
 class Recorder:
-    """What each thread has recorded last is what it waits for: all that was recorded before is durable then, too."""
+    """What each thread has recorded last is what it waits for: all that was recorded before is durable then, too.
+
+    latest: what any thread has recorded last; None: nothing.
+    """
 
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
         self._last = threading.local()
-        self._latest: Ticket | None = None
+        self.latest: Ticket | None = None
 
     @property
     def is_on(self) -> bool:
@@ -74,9 +87,21 @@ class Recorder:
         """The schema of a stream is known."""
         self._record(SchemaPinned(stream, schema))
 
+    def bound(self, event: FeedBound) -> None:
+        """A feed belongs to a query."""
+        self._record(event)
+
+    def staged_for_feed(self, event: MicroBatchStaged) -> None:
+        """Rows of a micro-batch have been staged."""
+        self._record(event)
+
+    def committed_to_feed(self, event: MicroBatchCommitted) -> None:
+        """A micro-batch has been committed."""
+        self._record(event)
+
     def repeated(self) -> None:
         """Let this thread wait for what others have recorded: it was told the same again."""
-        self._last.ticket = self._latest
+        self._last.ticket = self.latest
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until what this thread has recorded is durable; says so in the log while a full disk holds it up."""
@@ -95,4 +120,4 @@ class Recorder:
 
     def _record(self, event: Event) -> None:
         if self._journal is not None:
-            self._last.ticket = self._latest = self._journal.record(event)
+            self._last.ticket = self.latest = self._journal.record(event)

@@ -33,7 +33,7 @@ class _Rows:
     def add(self, rows: pa.RecordBatch, times: tuple[Time, Time] | None) -> None:
         self.count += rows.num_rows
         if times is not None:
-            self.latest = times[1]
+            self.latest = times[1] if self.latest is None else max(self.latest, times[1])
 
 
 @dataclass
@@ -173,6 +173,31 @@ class SourceLedger:
             staged.add(rows, times)
             self._attempts[source, attempt] = staged
             return times
+
+    def check(self, source: str, rows: pa.RecordBatch) -> tuple[Time, Time] | None:
+        """Check rows of a feed, in any order of time, before it is known where they belong; return their bounds."""
+        with self.lock:
+            self._require_unfinished()
+            return self._guard.check(rows, source, disordered=True)
+
+    def require_unended(self, source: str) -> None:
+        """Raise an error if a source cannot have more rows."""
+        with self.lock:
+            self._require_unfinished()
+            known = self._sources.get(source, _Source())
+            if known.ended or known.attempt is not None:
+                raise SourceEndedError(f"stream '{self._stream}': source '{source}' has ended; it takes no more rows")
+
+    def number(self, source: str, rows: pa.RecordBatch) -> Batch:
+        """Number the next rows of a feed, which `check` has seen; `record` counts them once they are queued."""
+        with self.lock:
+            first = self._sources[source].count
+            return _batch(source, rows, first, self._guard.check(rows, source, first, disordered=True))
+
+    def latest(self, source: str) -> Time | None:
+        """The greatest event time of a source so far."""
+        with self.lock:
+            return self._sources.get(source, _Source()).latest
 
     def commit(self, source: str, attempt: str, rows: int) -> bool:
         """Give a source to one attempt, which must have staged exactly `rows` rows; forget its other attempts.

@@ -89,8 +89,16 @@ class Staging:
         """Give out the rows of this attempt from now on; drop those of the source's other attempts."""
         self._committed[source] = self._attempts.pop((source, attempt), _Staged())
         for loser in [key for key in self._attempts if key[0] == source]:
-            for item in self._attempts.pop(loser).queue:
-                self._drop(item)
+            self.drop(*loser)
+
+    def take(self, source: str, attempt: str) -> list[pa.RecordBatch]:
+        """Remove and return the rows of an attempt that is not committed as a whole source."""
+        return [self._take(item) for item in self._attempts.pop((source, attempt), _Staged()).queue]
+
+    def drop(self, source: str, attempt: str) -> None:
+        """Drop the rows of an attempt."""
+        for item in self._attempts.pop((source, attempt), _Staged()).queue:
+            self._drop(item)
 
     def next(self) -> Committed | None:
         """Remove and return the next rows of the committed source that lags furthest behind; None if none is left."""

@@ -5,9 +5,10 @@ Imports only pyarrow, the standard library and the light modules of this package
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, overload
@@ -20,12 +21,15 @@ from topology.flight.calls_under_way import calls_under_way
 from topology.flight.connection import connect
 from topology.flight.exchanges import Exchanges
 from topology.flight.feed import Feed, Untaken
+from topology.flight.numbered_rows import numbered_rows
+from topology.flight.operations import TAKE_OVER
 from topology.flight.reading import FlightReading
 from topology.graph.errors import InputError, OffsetGapError, StoppedError
-from topology.graph.messages import rows_bytes
+from topology.graph.graph import TaskName
+from topology.graph.messages import Barrier, rows_bytes
 from topology.handle.endpoint import Endpoint
 from topology.handle.results import Results, numbered_results, plain_results
-from topology.handle.results_queue import Progress
+from topology.handle.results_queue import Extent, Progress
 
 SEND_BYTES = 4 * 1024 * 1024
 """Larger batches are split before they are sent."""
@@ -103,20 +107,36 @@ class FlightClient:
 
     def stage(self, stream: str, source: str, attempt: str, batches: Batches) -> int:
         """Send rows of one attempt at a source, invisible until it is committed; return their number."""
-        feed = Feed(self._exchanges, self._options, "stage", stream, source, attempt)
-        try:
-            for piece in _pieces(stream, batches):
-                feed.write(piece, "", self.waiting)
-            feed.close(self.waiting)
-            return feed.rows_taken
-        except BaseException:
-            feed.abandon(StoppedError("the attempt was given up"))
-            raise
+        return self._stage(stream, batches, "stage", stream, source, attempt)
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         """Make the rows of an attempt visible and end the source; needs a token with the right to control."""
         self.flush()
         self._act("commit", stream, source, attempt, str(rows))
+
+    def open_feed(
+        self, stream: str, feed: str, query: str, take_over: bool = False, delay: tuple[str, int] | None = None
+    ) -> int:
+        """Give a feed to a query; return the number of its last committed micro-batch, -1 if there is none.
+
+        A feed that belongs to another query is refused, unless this one takes over.
+
+        delay: the column with the event time, and how far it may go backwards, in its unit.
+        """
+        told = {TAKE_OVER: int(take_over), **({} if delay is None else dict([delay]))}
+        return int(self._act("open-feed", stream, feed, query, body=json.dumps(told).encode()))
+
+    def stage_micro_batch(self, stream: str, feed: str, query: str, number: int, attempt: str, batches: Batches) -> int:
+        """Send rows of one attempt at a part of a micro-batch, invisible until it is committed; return their number."""
+        return self._stage(stream, batches, "stage-micro-batch", stream, feed, query, str(number), attempt)
+
+    def commit_micro_batch(self, stream: str, feed: str, query: str, number: int, attempts: Mapping[str, int]) -> None:
+        """Let the rows of these attempts enter: so many of each. Once, however often it is called.
+
+        Waits until they have entered, however long they wait for room.
+        """
+        body = json.dumps(dict(attempts)).encode()
+        self._act("commit-micro-batch", stream, feed, query, str(number), body=body, deadline=False)
 
     def open(self, stream: str, *sources: str) -> None:
         """Announce sources before they send, behind all rows that were sent before."""
@@ -138,8 +158,7 @@ class FlightClient:
 
     def schema(self, stream: str) -> pa.Schema | None:
         """Return the schema of a stream's rows; None while it is not known."""
-        answer = self._act("schema", stream)
-        return pa.ipc.read_schema(pa.py_buffer(answer)) if answer else None
+        return _read_schema(self._act("schema", stream))
 
     @overload
     def results(
@@ -193,9 +212,34 @@ class FlightClient:
         if number >= 0:
             self._act("acknowledge", sink, str(number), deadline=False)
 
+    def extent(self, sink: str) -> Extent:
+        """Return which results a sink has."""
+        first, end, complete = map(int, self._act("extent", sink, deadline=False).split())
+        return Extent(first, end, bool(complete))
+
+    def columns(self, sink: str) -> pa.Schema | None:
+        """Return the schema of the results that have come; None while none has."""
+        return _read_schema(self._act("columns", sink))
+
+    def retain(self, sink: str) -> None:
+        """Make a sink keep its results on disk until they are acknowledged; a full sink then makes nobody wait."""
+        self._act("retain", sink)
+
+    def rows(self, sink: str, first: int, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Iterate over results by number, up to and without `end` (None: all), beside other readers.
+
+        Acknowledges nothing. Waits for rows that have not come; raises an `AcknowledgedError` if some are gone.
+        """
+        yield from numbered_rows(self._exchanges, self._aligned, sink, first, end)
+
     def report_progress(self, sink: str, incarnation: int, progress: Progress) -> None:
         """Tell the worker with the journal how far a sink is; returns when that is durable. Among workers only."""
         self._act("progress", sink, str(incarnation), *map(str, progress), deadline=False)
+
+    def report_snapshot(self, task: TaskName, incarnation: int, barrier: Barrier, nbytes: int) -> None:
+        """Report that a task's snapshot is in the store to the worker that keeps the journal."""
+        parts = (task[0], barrier.life, *map(str, (incarnation, task[1], barrier.checkpoint, nbytes)))
+        self._act("snapshot", *parts, deadline=False)
 
     def close(self) -> None:
         """Wait until all rows that were sent have been taken, and close the connection; harmless when repeated.
@@ -258,6 +302,17 @@ class FlightClient:
                     self._offsets = {key: offset for key, offset in self._offsets.items() if key[0] != stream}
                 raise
 
+    def _stage(self, stream: str, batches: Batches, *path: str) -> int:
+        feed = Feed(self._exchanges, self._options, *path)
+        try:
+            for piece in _pieces(stream, batches):
+                feed.write(piece, "", self.waiting)
+            feed.close(self.waiting)
+            return feed.rows_taken
+        except BaseException:
+            feed.abandon(StoppedError("the attempt was given up"))
+            raise
+
     def _note_sent(self, stream: str, source: str, rows: int, end: int | None) -> None:
         with self._lock:
             known = self._offsets.get((stream, source))
@@ -279,6 +334,10 @@ class FlightClient:
                 return bytes(exchange.reader.read_chunk().app_metadata or b"")
         finally:
             exchange.close()
+
+
+def _read_schema(answer: bytes) -> pa.Schema | None:
+    return pa.ipc.read_schema(pa.py_buffer(answer)) if answer else None
 
 
 def _pieces(stream: str, batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -43,6 +43,9 @@ from topology.security.tls import Certificate
 from topology.security.tokens import Authority, Caller
 
 CLOSE_SECONDS = 2.0
+REBIND_SECONDS, REBIND_PAUSE_SECONDS = 3.0, 0.05
+"""How long to wait for a port that whoever had it before may still be closing, and how often to try."""
+
 _SERVICE = "/arrow.flight.protocol.FlightService/"
 _FRAME_BYTES = 64 * 1024
 """What a message has beside its header and its rows: names, the client's own metadata."""
@@ -85,7 +88,10 @@ Act = Callable[[Call, Path, bytes], bytes]
 
 
 class ClientPort(grpc.GenericRpcHandler):
-    """A Flight server on a free port, for clients that are not trusted."""
+    """A Flight server for clients that are not trusted.
+
+    port: where to listen, if that is free; 0: anywhere.
+    """
 
     def __init__(
         self,
@@ -93,6 +99,7 @@ class ClientPort(grpc.GenericRpcHandler):
         host: str = LOOPBACK,
         certificate: Certificate | None = None,
         quotas: Quotas | None = None,
+        port: int = 0,
     ) -> None:
         check_host(host, certificate)
         self.quotas = quotas or Quotas()
@@ -105,20 +112,31 @@ class ClientPort(grpc.GenericRpcHandler):
         self._threads = _Threads()
         self._server = grpc.server(self._threads, [self], options=_options(self.quotas), maximum_concurrent_rpcs=_CALLS)
         scheme = PLAIN if certificate is None else ENCRYPTED
-        address = location_of(scheme, host, 0).removeprefix(f"{scheme}://")
-        try:
-            if certificate is None:
-                self.port: int = self._server.add_insecure_port(address)
-            else:
-                pair = (str(certificate.key_pem).encode(), str(certificate.chain_pem).encode())
-                self.port = self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
-        except RuntimeError as error:
-            cause = "" if certificate is None else "; is its key that of the certificate, and are both PEM?"
-            raise TopologyError(f"cannot listen on {host}: {error}{cause}") from None
+        self.port = self._listen(host, port, certificate)
         self.location = location_of(scheme, host, self.port)
         self._root = None if certificate is None else certificate.root
         self._server.start()
         atexit.register(self.close)
+
+    def _listen(self, host: str, port: int, certificate: Certificate | None) -> int:
+        """Listen on a port, if it becomes free soon, or else on any; return which."""
+        scheme = PLAIN if certificate is None else ENCRYPTED
+        limit = time.monotonic() + REBIND_SECONDS
+        while True:
+            address = location_of(scheme, host, port).removeprefix(f"{scheme}://")
+            try:
+                if certificate is None:
+                    return int(self._server.add_insecure_port(address))
+                pair = (str(certificate.key_pem).encode(), str(certificate.chain_pem).encode())
+                return int(self._server.add_secure_port(address, grpc.ssl_server_credentials([pair])))
+            except RuntimeError as error:
+                if port and time.monotonic() > limit:
+                    port = 0
+                elif port:
+                    time.sleep(REBIND_PAUSE_SECONDS)
+                else:
+                    cause = "" if certificate is None else "; is its key that of the certificate, and are both PEM?"
+                    raise TopologyError(f"cannot listen on {host}: {error}{cause}") from None
 
     def endpoint(self, token: str) -> Endpoint:
         """Return where clients reach this port, with a token that the port knows."""

@@ -22,6 +22,9 @@ Operation = TypeVar("Operation")
 _DIGITS = 18
 """The longest number, in digits."""
 
+TAKE_OVER = "take over"
+"""The key in the body of the call that opens a feed; the others are columns, with their delays."""
+
 MAX_SUBJECT_BYTES = 16 * 1024
 """The longest subject of a call; a stream, a source and an attempt need far less."""
 
@@ -81,6 +84,17 @@ def read_number(where: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
         raise InputError(f"{where}: '{text[:20]}' is not a number of rows")
     return int(text)
+
+
+def read_counts(where: str, body: bytes) -> dict[str, int]:
+    """Read a JSON object of names and numbers of rows; `where` begins the refusal of anything else."""
+    try:
+        counts = json.loads(body)
+    except (ValueError, RecursionError):
+        counts = None
+    if not isinstance(counts, dict) or not all(type(count) is int and count >= 0 for count in counts.values()):
+        raise InputError(f"{where}: the call must give the rows of each attempt, as a JSON object")
+    return counts
 
 
 def source_metadata(source: str, offset: int | None) -> bytes:

@@ -39,6 +39,15 @@ def packed_number(number: int) -> bytes:
     return number.to_bytes(NUMBER_BYTES, "little")
 
 
+def numbered_chunk(chunk: Any) -> tuple[int, pa.RecordBatch]:
+    """The rows of a message and the number of the first."""
+    metadata = chunk.app_metadata
+    number = int.from_bytes(metadata.slice(0, NUMBER_BYTES).to_pybytes(), "little")
+    if metadata.size > NUMBER_BYTES:  # rows of another schema than the stream's
+        return number, extracted(pa.py_buffer(metadata.slice(NUMBER_BYTES).to_pybytes()))
+    return number, chunk.data
+
+
 class FlightReading(Reading):
     """Reads one sink of the peer; raises what the peer refuses. One thread at a time calls `next`."""
 
@@ -166,12 +175,7 @@ class FlightReading(Reading):
                 self._complete = True
                 self._changed.notify_all()
             return
-        metadata = chunk.app_metadata
-        number = int.from_bytes(metadata.slice(0, NUMBER_BYTES).to_pybytes(), "little")
-        if metadata.size > NUMBER_BYTES:  # rows of another schema than the stream's
-            rows = extracted(pa.py_buffer(metadata.slice(NUMBER_BYTES).to_pybytes()))
-        else:
-            rows = chunk.data
+        number, rows = numbered_chunk(chunk)
         with self._lock:
             if not self._closed:
                 self._waiting.append((number, rows))

@@ -48,14 +48,42 @@ class ResultsServer:
         self._port = port
         self._failure = failure
         self._settled = settled
-        port.actions.update(acknowledge=self._acknowledge)
-        port.gets.update(results=self._read)
+        port.actions.update(
+            acknowledge=self._acknowledge, extent=self._extent, columns=self._columns, retain=self._retain
+        )
+        port.gets.update(results=self._read, rows=self._look)
 
     def _acknowledge(self, call: Call, path: Path, body: bytes) -> bytes:
         sink, number = named_parts(path, "sink", "number")
         self._queue(call, sink).acknowledge(read_number(f"sink '{sink}'", number))
         self._settled()
         return b""
+
+    def _extent(self, call: Call, path: Path, body: bytes) -> bytes:
+        (sink,) = named_parts(path, "sink")
+        return " ".join(str(int(part)) for part in self._queue(call, sink).extent()).encode()
+
+    def _columns(self, call: Call, path: Path, body: bytes) -> bytes:
+        (sink,) = named_parts(path, "sink")
+        schema = self._queue(call, sink).schema
+        return b"" if schema is None else bytes(schema.serialize())
+
+    def _retain(self, call: Call, path: Path, body: bytes) -> bytes:
+        (sink,) = named_parts(path, "sink")
+        self._queue(call, sink).retain()
+        return b""
+
+    def _look(
+        self, call: Call, path: Path, is_gone: Callable[[], bool], said: Iterator[bytes] | None
+    ) -> Iterator[bytes]:
+        sink, first, end = (*path, "")[:3] if len(path) == 2 else named_parts(path, "sink", "first", "end")
+        queue = self._queue(call, sink)
+        begin, limit = (read_number(f"sink '{sink}'", text) if text else None for text in (first, end))
+        reader = queue.look(begin or 0)
+        try:
+            yield from _one_stream(_until(limit, self._given(queue, reader, is_gone)))
+        finally:
+            reader.close()
 
     def _read(
         self, call: Call, path: Path, is_gone: Callable[[], bool], said: Iterator[bytes] | None
@@ -109,6 +137,17 @@ def _asked(path: Path) -> tuple[str, int | None, bool]:
     if after in ("", START):
         return sink, -1 if after else None, bool(take_over)
     return sink, read_number(f"sink '{sink}'", after), bool(take_over)
+
+
+def _until(end: int | None, batches: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield rows whose numbers are below `end`."""
+    for number, rows in batches:
+        if end is None or number + rows.num_rows < end:
+            yield number, rows
+            continue
+        if number < end:
+            yield number, rows.slice(0, end - number)
+        return
 
 
 def _listen(reader: QueueReader, said: Iterator[bytes]) -> None:

@@ -13,6 +13,11 @@ Operations (`operations.py` says how they are named):
   action schema, stream              answers with the schema, or with nothing while it is not known
   action finish, stream [, source]
   action acknowledge, sink, number   forgets results up to this number; answered when that survives a failure
+  action extent, sink                answers with the first number that is kept, the one behind the last, 1 at the end
+  action columns, sink               answers with the schema of the results that have come, or with nothing
+  action retain, sink                keeps results on disk until they are acknowledged, instead of making senders wait
+  get    rows, sink, first [, end]   results from number `first` up to and without `end`, or all; waits for those that
+                                     have not come. Any number of clients may ask, also beside the reader of `results`
   get    results, sink [, after [, "take over"]]
          One reader at a time; each batch has the number of its first row in its metadata (8 bytes, little-endian).
          A get acknowledges by that action. An exchange may also write numbers as metadata: those of results that it
@@ -33,9 +38,11 @@ import pyarrow as pa
 
 from topology.checks.quotas import Quotas
 from topology.checks.rows_decoder import sound_schema
-from topology.entry.ingest import ExplainedStop, Failure, Ingest
+from topology.entry.entry_of_lives import Entry
+from topology.entry.feeds import Delay, MicroBatchPart
+from topology.entry.ingest import ExplainedStop, Failure
 from topology.flight.client_port import Call, Chunk, ClientPort
-from topology.flight.operations import Path, named_parts, read_number, read_source
+from topology.flight.operations import TAKE_OVER, Path, named_parts, read_counts, read_number, read_source
 from topology.flight.results_server import ResultsServer
 from topology.graph.errors import InputError, InterlaceError, QuotaError, TopologyError
 from topology.graph.graph import Topology
@@ -59,7 +66,7 @@ class TopologyServer:
     def __init__(
         self,
         topology: Topology,
-        ingest: Ingest,
+        ingest: Entry,
         results: Mapping[str, ResultsQueue],
         failure: Failure = lambda: None,
         port: ClientPort | None = None,
@@ -74,7 +81,8 @@ class TopologyServer:
         self._port = port or ClientPort(self._authority, quotas=quotas)
         self._tokens: dict[tuple[str, bool], str] = {}
         self._lock = threading.Lock()
-        self._port.puts.update(send=self._send, stage=self._stage)
+        self._port.puts.update({"send": self._send, "stage": self._stage, "stage-micro-batch": self._stage_micro_batch})
+        self._port.actions.update({"open-feed": self._open_feed, "commit-micro-batch": self._commit_micro_batch})
         self._port.actions.update(
             open=self._open,
             pin=self._pin,
@@ -117,6 +125,40 @@ class TopologyServer:
             self._ingest.stage(stream, source, attempt, rows, self._port.quotas)
 
         return _acknowledged(self._named(stream, chunks), take)
+
+    def _open_feed(self, call: Call, path: Path, body: bytes) -> bytes:
+        stream, feed, query = named_parts(path, "stream", "feed", "query")
+        self._require(call, Right.WRITE, stream, source=feed, query=query)
+        told = read_counts(f"stream '{stream}', feed '{feed}'", body or b"{}")
+        take_over = bool(told.pop(TAKE_OVER, 0))
+        delay = next((Delay(column, bound) for column, bound in told.items()), None)
+        with self._explained, self._counted(call, stream, feed):
+            return str(self._ingest.open_feed(stream, feed, query, take_over, delay)).encode()
+
+    def _stage_micro_batch(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:
+        stream, feed, query, number, attempt = named_parts(path, "stream", "feed", "query", "number", "attempt")
+        self._require(call, Right.WRITE, stream, source=feed, query=query, attempt=attempt)
+        part = MicroBatchPart(feed, query, read_number(f"stream '{stream}', feed '{feed}'", number), attempt)
+
+        def take(rows: pa.RecordBatch, metadata: bytes) -> None:
+            with self._explained:
+                self._ingest.stage_micro_batch(stream, part, rows, self._port.quotas)
+
+        return _acknowledged(self._named(stream, chunks), take)
+
+    def _commit_micro_batch(self, call: Call, path: Path, body: bytes) -> bytes:
+        stream, feed, query, number = named_parts(path, "stream", "feed", "query", "number")
+        self._require(call, Right.WRITE, stream, source=feed, query=query)
+        where = f"stream '{stream}', feed '{feed}'"
+        attempts = read_counts(where, body)
+        if len(attempts) > self._port.quotas.attempts:
+            raise QuotaError(
+                f"{where}: a micro-batch of {len(attempts):,} parts, and at most {self._port.quotas.attempts:,} are "
+                f"taken: write fewer partitions, or raise Quotas(attempts=...)"
+            )
+        with self._explained:
+            self._ingest.commit_micro_batch(stream, feed, query, read_number(where, number), attempts)
+        return b""
 
     def _open(self, call: Call, path: Path, body: bytes) -> bytes:
         stream, source = named_parts(path, "stream", "source")
@@ -177,11 +219,14 @@ class TopologyServer:
     def _counted(self, call: Call, stream: str, source: str) -> AbstractContextManager[None]:
         return call.usage.source(stream, source, partial(self._ingest.is_open, stream))
 
-    def _require(self, call: Call, right: Right, stream: str, source: str = "", attempt: str = "") -> None:
+    def _require(
+        self, call: Call, right: Right, stream: str, source: str = "", attempt: str = "", query: str = ""
+    ) -> None:
         self._topology.require_input(stream)
         call.caller.require(right, stream)
         self._port.quotas.check_name("a source", source)
         self._port.quotas.check_name("an attempt", attempt)
+        self._port.quotas.check_name("a query", query)
 
 
 def grants(topology: Topology, stream: str, control: bool) -> tuple[Grant, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -20,7 +20,7 @@ from topology.graph.errors import (
     UnknownStreamError,
     UnpicklableError,
 )
-from topology.graph.graph import Edge, Node, Topology
+from topology.graph.graph import Edge, Node, Part, Topology
 from topology.graph.groupings import (
     All,
     Assignment,
@@ -35,6 +35,9 @@ from topology.graph.groupings import (
 )
 from topology.graph.hashing import can_hash
 from topology.graph.resources import checked_resources
+
+BoltLike: TypeAlias = Any
+"""A `Bolt`; type checkers take a decorated class for the class that it was."""
 
 
 class Added:
@@ -106,13 +109,14 @@ class Subscriptions(Added):
         return self.grouping(producer, Custom(assign), stream)
 
 
-class TopologyBuilder:
+class GraphBuilder:
     """Collects components and edges; `build` checks them all and freezes the result."""
 
     def __init__(self, name: str = "topology") -> None:
         self._name = name
         self._nodes: dict[str, Node] = {}
         self._edges: list[Edge] = []
+        self._parts: list[Part] = []
 
     def input(self, name: str, component: Input | None = None) -> Added:
         """Add a stream that takes rows from outside."""
@@ -124,8 +128,11 @@ class TopologyBuilder:
         self._add(name, spout, parallelism, Spout)
         return Added(name, self._nodes)
 
-    def bolt(self, name: str, bolt: Bolt, parallelism: int = 1) -> Subscriptions:
-        """Add a component that other components feed; subscribe it to them on the returned object."""
+    def bolt(self, name: str, bolt: BoltLike, parallelism: int = 1) -> Subscriptions:
+        """Add a component that other components feed; subscribe it to them on the returned object.
+
+        bolt: a `Bolt`, which functions and classes decorated with `bolt` are, too.
+        """
         self._add(name, bolt, parallelism, Bolt)
         return Subscriptions(name, self._nodes, self._edges)
 
@@ -143,23 +150,32 @@ class TopologyBuilder:
         self._check_subscribed_once()
         for node in self._nodes.values():
             self._check_node(node)
-        return Topology(self._name, self._in_order(), tuple(self._edges))
+        return Topology(self._name, self._in_order(), tuple(self._edges), parts=tuple(self._parts))
 
-    def _add(self, name: str, component: Component, parallelism: int, expected: type) -> None:
+    def _check_name(self, name: object) -> None:
+        """Refuse a name that is none, or that is taken."""
         if not name or not isinstance(name, str):
             raise TopologyError(f"a component needs a name, not {name!r}")
         if name in self._nodes:
             raise DuplicateComponentError(f"component '{name}' exists already in topology '{self._name}': rename one")
+
+    def _add(self, name: str, component: Any, parallelism: int, expected: type) -> None:
+        self._check_name(name)
         if not isinstance(component, expected):
             article = "an" if expected.__name__[0] in "AEIOU" else "a"
+            remedy = ""
+            if isinstance(component, type) and issubclass(component, Component):
+                remedy = f": make one, as in {component.__name__}()"
+            elif expected is Bolt and callable(component):
+                remedy = ": decorate it with @il.bolt"
             raise TopologyError(
-                f"component '{name}' must be {article} {expected.__name__}, not {type(component).__name__}"
+                f"component '{name}' must be {article} {expected.__name__}, not {type(component).__name__}{remedy}"
             )
         if not isinstance(parallelism, int) or parallelism < 1:
             raise TopologyError(
                 f"component '{name}': parallelism must be a whole number of 1 or more, not {parallelism!r}"
             )
-        self._nodes[name] = Node(name, component, parallelism)
+        self._nodes[name] = Node(name, cast(Component, component), parallelism)
 
     def _check_edge(self, edge: Edge) -> None:
         producer = self._nodes.get(edge.producer)

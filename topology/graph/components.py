@@ -14,18 +14,27 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
 
-from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Watermark
+from topology.graph.errors import NoSnapshotError, TopologyError
+from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Time, Watermark
 
 DEFAULT_STREAM = "default"
 
 
+Facts: TypeAlias = "Mapping[str, Any]"
+"""A few facts that JSON can express: no NaN, no infinity, names as keys."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a message came from: a component, its task, and the index of this input in the receiving task."""
+    """Where a message came from: a component, its task, and the index of this input in the receiving task.
+
+    lag: how far behind the greatest time in its batches each source's watermark is; None: batches promise nothing.
+    """
 
     component: str
     task: int
     index: int
+    lag: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,10 @@ class Emit:
 class Task(ABC):
     """The stateful part of a component. The driver calls one method at a time."""
 
+    merges_watermarks: ClassVar[bool] = True
+    """Whether the driver merges the watermarks of all inputs, calls `on_event_time` when the result rises, and sends it
+    on. If not, the task learns of every watermark by `on_watermark` only, and emits its own, if any."""
+
     @abstractmethod
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         """Handle rows; called in the order in which each origin sent them."""
@@ -64,6 +77,22 @@ class Task(ABC):
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         """Called when `origin` promises that no earlier event time follows; does nothing by default."""
+        return ()
+
+    def on_event_time(self, time: Time) -> Iterable[Emit]:
+        """Called when no input will deliver a row earlier than `time`; does nothing by default.
+
+        It comes after `on_watermark`, `on_batch`, ... of the message that made time rise. Afterwards the driver sends
+        a watermark of `time` downstream, so rows that end with this time are emitted here.
+        """
+        return ()
+
+    def on_tick(self, seconds: float) -> Iterable[Emit]:
+        """Called at the start and then about every `Component.tick_seconds`, with the wall-clock time.
+
+        Does nothing by default. Rows and ticks have no order of their own: results that depend on ticks depend on
+        timing.
+        """
         return ()
 
     def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
@@ -94,17 +123,30 @@ class Task(ABC):
         """Whether messages of `origin` must wait for now; its sender then feels back-pressure."""
         return False
 
+    def snapshot(self) -> bytes:
+        """Return all of the state as bytes, from which `restore` makes it again, perhaps in a newer program.
+
+        Called between two messages, at a barrier: the state is that after all rows before it. Only where the component
+        says `snapshots = True`. Do not change anything here, and leave nothing out, such as rows that are held back.
+        Avoid pickle: a newer program may not be able to read it.
+        """
+        raise NoSnapshotError(f"{type(self).__name__} has no snapshot(): implement it, or say snapshots = False")
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot; called once, in a new task of the same component and number, before any message."""
+        raise NoSnapshotError(f"{type(self).__name__} has no restore(): implement it, or say snapshots = False")
+
     def metrics(self) -> Mapping[str, float]:
         """Return this task's own counters by name; called at any time."""
+        return {}
+
+    def details(self) -> Facts:
+        """Return what a person may want to know beside the counters; called at any time, seldom, by other threads."""
         return {}
 
     def check_invariants(self) -> None:
         """Assert the invariants that hold between two calls; tests call it after every call."""
         return
-
-
-Facts: TypeAlias = "Mapping[str, Any]"
-"""A few facts that JSON can express: no NaN, no infinity, names as keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +178,8 @@ class DecidingTask(Task):
     its output leaves, and has them repeated after a failure: the same steps in the same order, from the same rows.
     Between two calls the driver may ask for the state, from which another task of the component goes on.
     """
+
+    merges_watermarks = False
 
     @abstractmethod
     def take(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
@@ -180,8 +224,18 @@ class Component(ABC):
     could hold this one back, each would wait for the other. Only for streams that cannot run far ahead, because the
     other outputs are bounded: the queues of a side stream are not."""
 
+    unordered_streams: frozenset[str] = frozenset()
+    """Streams whose rows come in no order of event time. Watermarks alone say how far they have come."""
+
     decides: ClassVar[bool] = False
     """Whether its tasks are `DecidingTask`s."""
+
+    rescales: ClassVar[bool] = False
+    """Whether another number of tasks, which begin anew from the same input, leads to the same results. A running
+    topology can then be rebalanced. Not so if another component knows the number of tasks."""
+
+    snapshots: bool = False
+    """Whether its tasks have `snapshot` and `restore`. Where one has not, a topology with a state keeps all rows."""
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -192,6 +246,16 @@ class Component(ABC):
     def note(self) -> str:
         """One line for the plan about this component's settings."""
         return ""
+
+    @property
+    def tick_seconds(self) -> float | None:
+        """The seconds between two calls of `Task.on_tick`; None: it is never called."""
+        return None
+
+    @property
+    def watermark_lag(self) -> Time | None:
+        """How far a source's watermark is behind the greatest event time it has sent; None: batches promise nothing."""
+        return None
 
     @abstractmethod
     def build(self, context: TaskContext) -> Task | SpoutTask:
@@ -204,6 +268,13 @@ class Component(ABC):
         can begin, oldest first. Return the number of the latest that suffices. By default nothing is forgotten.
         """
         return 0
+
+    def adopt(self, reached: Facts, schemas: Mapping[str, pa.Schema]) -> Facts:
+        """Describe a place that another query has `reached` as decisions of this component do.
+
+        Only where the component decides, and by rows of these schemas. Raises an `InputError` if they do not fit.
+        """
+        return reached
 
     def prepare(self) -> None:  # noqa: B027  most have nothing to prepare
         """Import what its tasks need with their first rows; does nothing by default.
@@ -232,6 +303,10 @@ class SpoutTask(ABC):
         """Return this task's own counters by name."""
         return {}
 
+    def details(self) -> Facts:
+        """As `Task.details`."""
+        return {}
+
 
 class Spout(Component):
     """A component that produces its own rows (a file, a generator). For rows sent from outside see `Input`."""
@@ -252,6 +327,10 @@ class Input(Component):
     check:      called with a schema before it is accepted; raises `SchemaError` to refuse it.
     disordered: event time may go backwards within a source, because a component downstream puts rows in order.
     idle_after: seconds of silence after which a source, or a stream without one, counts as idle; None: never.
+    out_of_order: how far event time may go backwards within a source, in the unit of its column; the watermark of a
+                source stays this far behind its greatest event time. None: not at all.
+    takes_bounds: a source may declare how far its event time goes backwards, because a component downstream puts the
+                rows of each source in order by its own bound.
     """
 
     schema: pa.Schema | None = None
@@ -259,8 +338,27 @@ class Input(Component):
     check: Callable[[pa.Schema], None] | None = None
     disordered: bool = False
     idle_after: float | None = None
+    out_of_order: Time | None = None
+    takes_bounds: bool = False
     kind: str = field(default="input", init=False, repr=False)
     beside = "inputs"
+    snapshots = True
+
+    def __post_init__(self) -> None:
+        if self.out_of_order is not None:
+            if self.event_time is None or not self.out_of_order >= 0:
+                raise TopologyError(
+                    f"Input(out_of_order={self.out_of_order!r}) needs a number of 0 or more, and event_time= with the "
+                    f"name of a column"
+                )
+            object.__setattr__(self, "disordered", True)
+
+    @property
+    def watermark_lag(self) -> Time | None:
+        """How far a source's watermark is behind the greatest event time it has sent; None: it has no watermark."""
+        if self.out_of_order is not None:
+            return self.out_of_order
+        return None if self.event_time is None or self.disordered else 0
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -269,6 +367,8 @@ class Input(Component):
     @property
     def note(self) -> str:
         notes = [f"event time: {self.event_time}"] if self.event_time else []
+        if self.out_of_order is not None:
+            notes.append(f"out of order by up to {self.out_of_order}")
         if self.idle_after is not None:
             notes.append(f"idle after {self.idle_after:g} s")
         return ", ".join(notes)
@@ -288,6 +388,7 @@ class Sink(Component):
     aside: bool = False
     kind: str = field(default="sink", init=False, repr=False)
     beside = "sinks"
+    snapshots = True
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -302,7 +403,9 @@ class Sink(Component):
 
 
 class PassOn(Task):
-    """Forward every message unchanged."""
+    """Forward every message unchanged, watermarks of single sources too."""
+
+    merges_watermarks = False
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         yield Emit(batch)
@@ -319,6 +422,12 @@ class PassOn(Task):
     def on_source_end(self, end: End, origin: Origin) -> Iterable[Emit]:
         yield Emit(end)
 
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Do nothing: there is no state."""
+
 
 @dataclass(frozen=True)
 class MapBatches(Bolt):
@@ -326,6 +435,8 @@ class MapBatches(Bolt):
 
     function: Callable[[pa.RecordBatch], pa.RecordBatch | None]
     schema: pa.Schema | None = None
+    rescales = True
+    snapshots = True
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -339,7 +450,9 @@ class MapBatches(Bolt):
         return _MapTask(self.function)
 
 
-class _MapTask(PassOn):
+class _MapTask(Task):
+    """Its rows no longer belong to single sources, so it passes on only what is said of all of them."""
+
     def __init__(self, function: Callable[[pa.RecordBatch], pa.RecordBatch | None]) -> None:
         self._function = function
         self._sent = 0
@@ -349,3 +462,12 @@ class _MapTask(PassOn):
         if rows is not None and rows.num_rows:
             yield Emit(Batch(DEFAULT_STREAM, rows, first=self._sent, born=batch.born))
             self._sent += rows.num_rows
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        yield Emit(punctuation)
+
+    def snapshot(self) -> bytes:
+        return str(self._sent).encode()
+
+    def restore(self, snapshot: bytes) -> None:
+        self._sent = int(snapshot)

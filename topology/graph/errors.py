@@ -47,6 +47,14 @@ class UnpicklableError(TopologyError):
     """A component's description cannot be sent to another process."""
 
 
+class NoSnapshotError(TopologyError):
+    """A component says that its tasks have snapshots, and they have none, or the reverse."""
+
+
+class ReturnedRowsError(TopologyError):
+    """The function of a bolt returned something that is not rows, or rows that do not fit its stream."""
+
+
 class MissingPackageError(InterlaceError, RuntimeError):
     """A machine of the cluster lacks a package, or has another version of it."""
 

@@ -53,6 +53,20 @@ def event_times(column: pa.Array) -> tuple[Times, npt.NDArray[np.bool_] | None]:
     return column.to_numpy(zero_copy_only=False), valid
 
 
+def time_bounds(rows: pa.RecordBatch, column: str | None, first: int) -> tuple[Time, Time] | None:
+    """Return the smallest and the largest event time of rows; None if none has one.
+
+    column: the column with the time; None: the row's number is its time, and that of the first row is `first`.
+    """
+    if rows.num_rows == 0:
+        return None
+    if column is None:
+        return first, first + rows.num_rows - 1
+    times, valid = event_times(rows.column(column))
+    timed = times if valid is None else times[valid]
+    return (timed.min().item(), timed.max().item()) if len(timed) else None
+
+
 def first_backwards(
     times: Times, valid: npt.NDArray[np.bool_] | None, latest: Time | None = None
 ) -> tuple[int, Time, Time] | None:

@@ -33,25 +33,62 @@ class Edge:
 
 @dataclass(frozen=True)
 class Node:
-    """A component with its name, its number of tasks, and what each task asks of its node."""
+    """A component with its name, its number of tasks, and what each task asks of its node.
+
+    part: the names of the parts that it belongs to, from the outermost; its own name begins with them.
+    """
 
     name: str
     component: Component
     parallelism: int
     resources: Resources = field(default_factory=Resources)
+    part: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of its parts, and its own name in the innermost."""
+        return (*self.part, self.name[sum(len(name) + 1 for name in self.part) :])
+
+
+@dataclass(frozen=True)
+class Part:
+    """Components that others see as one: a sub-topology, such as a join.
+
+    path:    the names of the parts that it belongs to, and its own.
+    kind:    what it is, in a word, for the plan.
+    note:    one line for the plan about its settings.
+    outputs: each of its streams, with the components and streams inside that it consists of.
+    """
+
+    path: tuple[str, ...]
+    kind: str
+    note: str = ""
+    outputs: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name that those of its components begin with."""
+        return "/".join(self.path)
 
 
 @dataclass(frozen=True)
 class Topology:
     """The result of `TopologyBuilder.build`; producers come before their consumers in `nodes`.
 
-    identity: what its results mean, in words. A state that was kept for another identity is not used for this one.
+    identity:  what its results mean, in words. A state that was kept for another identity is not used for this one,
+               unless the user asks for a new series of results.
+    intake:    of a join: how its rows come to be in one order, in words: what a new series cannot change.
+    sequencer: the component that puts the rows of all inputs into steps, for a topology that keeps a state and has no
+               gate; its streams stand for the inputs. "": there is none.
     """
 
     name: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     identity: str = ""
+    intake: str = ""
+    parts: tuple[Part, ...] = ()
+    sequencer: str = ""
 
     def node(self, name: str) -> Node:
         """Return the node of that name."""
@@ -91,14 +128,26 @@ class Topology:
         """The distinct components that `producer` feeds."""
         return tuple(dict.fromkeys(edge.consumer for edge in self.edges if edge.producer == producer))
 
-    def origins(self, consumer: str) -> tuple[Origin, ...]:
-        """The inputs of each task of `consumer`: one per task of each producer."""
-        if isinstance(self.node(consumer).component, Input):
-            return (Origin("", 0, 0),)
-        channels = [
+    def feeders(self, consumer: str) -> tuple[TaskName, ...]:
+        """The tasks that feed each task of `consumer`, in the order of its origins; none feeds an input."""
+        return tuple(
             (producer, task) for producer in self.producers(consumer) for task in range(self.node(producer).parallelism)
-        ]
-        return tuple(Origin(component, task, index) for index, (component, task) in enumerate(channels))
+        )
+
+    def origins(self, consumer: str) -> tuple[Origin, ...]:
+        """The inputs of each task of `consumer`: one per task of each producer.
+
+        An origin has the name by which `consumer` knows it: inside a part, that without the part's; of a component in
+        another part, the part's.
+        """
+        node = self.node(consumer)
+        if isinstance(node.component, Input):
+            return (Origin("", 0, 0),)
+        feeders = [(self.node(component), task) for component, task in self.feeders(consumer)]
+        return tuple(
+            Origin(_as_seen(feeder.path, node.part), task, index, feeder.component.watermark_lag)
+            for index, (feeder, task) in enumerate(feeders)
+        )
 
     @property
     def deciding(self) -> Node | None:
@@ -120,11 +169,19 @@ class Topology:
 
     def input_index(self, producer: TaskName, consumer: TaskName) -> int:
         """The index of the input of `consumer` that `producer` feeds."""
-        return next(origin.index for origin in self.origins(consumer[0]) if (origin.component, origin.task) == producer)
+        return self.feeders(consumer[0]).index(producer)
 
     def plan(self) -> Plan:
         """Return the plan, which prints as text and draws itself in a notebook; this runs nothing."""
         return Plan.of(self)
+
+
+def _as_seen(path: tuple[str, ...], part: tuple[str, ...]) -> str:
+    """The name of a component at `path` for one inside `part`: the first name after those that they share."""
+    shared = 0
+    while shared < min(len(path) - 1, len(part)) and path[shared] == part[shared]:
+        shared += 1
+    return path[shared]
 
 
 def _is_aside(component: Component) -> bool:

@@ -33,6 +33,14 @@ class Partitioner(ABC):
     def split(self, batch: Batch, to: int | None) -> Iterator[tuple[int, Batch]]:
         """Yield (task, rows for it) pairs."""
 
+    def state(self) -> list[int]:
+        """Return what later choices depend on beside the rows; nothing by default."""
+        return []
+
+    def resume(self, state: list[int]) -> None:
+        """Go on from a state."""
+        return
+
 
 @dataclass(frozen=True)
 class Grouping(ABC):
@@ -146,6 +154,12 @@ class _InTurn(Partitioner):
         yield self._tasks[self._next], batch
         self._next = (self._next + 1) % len(self._tasks)
 
+    def state(self) -> list[int]:
+        return [self._next]
+
+    def resume(self, state: list[int]) -> None:
+        (self._next,) = state
+
 
 class _Everyone(Partitioner):
     def __init__(self, tasks: int) -> None:
@@ -207,6 +221,13 @@ class _TwoChoices(Partitioner):
         chosen = np.where(self._sent[one] <= self._sent[other], one, other)
         self._sent += np.bincount(chosen, minlength=self._tasks)
         yield from _scatter(batch, chosen, self._tasks)
+
+    def state(self) -> list[int]:
+        sent: list[int] = self._sent.tolist()
+        return sent
+
+    def resume(self, state: list[int]) -> None:
+        self._sent = np.array(state, dtype=np.int64)
 
 
 def _names(columns: str | Iterable[str]) -> tuple[str, ...]:

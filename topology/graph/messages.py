@@ -165,21 +165,26 @@ def _content(batch: Batch) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """No row of `source` (of the whole stream, if empty) with an earlier event time will follow.
+    """No row of `source` with an earlier event time will follow; with an empty source, no row on this edge.
 
-    `time=None` only announces the source: it exists, but promises nothing yet.
+    `time=None` only announces the source, or the edge: it is active, but promises nothing new.
+
+    bound: how far event time may go backwards in this source, where it has declared that itself; None: as its stream
+           has.
     """
 
     time: Time | None
     stream: str = ""
     source: str = ""
+    bound: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
     """`source` has been silent for a while: progress ignores it until its next batch.
 
-    With an empty source: the stream has no source yet, and progress does not wait for one.
+    With an empty source: nothing on this edge is active (the stream has no source yet, or all inputs of the sending
+    task are idle), and progress does not wait for it.
     """
 
     stream: str = ""
@@ -196,9 +201,21 @@ class Punctuation:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """The place of a checkpoint: everything before it is in the snapshot, nothing after it."""
+    """The place of a snapshot: everything before it is in the snapshot, nothing after it.
+
+    checkpoint: the last sequence number before it.
+    life:       the life of the topology in which it is placed; together the two name the snapshot.
+    """
 
     checkpoint: int
+    life: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """The tasks begin with the snapshot that was taken at a barrier. It comes before all rows on every edge."""
+
+    barrier: Barrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +243,7 @@ class End:
     source: str = ""
 
 
-Message = Batch | Watermark | Idle | Punctuation | Barrier | Resume | End
+Message = Batch | Watermark | Idle | Punctuation | Barrier | Restore | Resume | End
 
 
 def message_bytes(message: Message) -> int:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from topology.graph.layers import Slot, lay_out
-
-if TYPE_CHECKING:
-    from topology.graph.graph import Edge, Node
 
 BOX_HEIGHT = 44
 LEAST_WIDTH = 110
@@ -27,7 +24,7 @@ PORT = 22
 """The distance between two edges at the same box."""
 
 MARGIN = 8
-COLOURS = {"input": "#d7ecd9", "spout": "#d7ecd9", "bolt": "#dbe7f6", "sink": "#f6e7d3"}
+COLOURS = {"input": "#d7ecd9", "spout": "#d7ecd9", "bolt": "#dbe7f6", "sink": "#f6e7d3", "part": "#e6dcf3"}
 OTHER = "#e8e8e8"
 LINE = "#7d8590"
 """Halfway between white and black, so that lines show on both."""
@@ -36,13 +33,45 @@ INK = "#1b1f24"
 FAINT_INK = "#424a53"
 
 
-def draw(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
-    """Return the picture; one line for all streams between two components, whose names show when pointed at."""
+@dataclass(frozen=True)
+class Box:
+    """A component, or a part that is shown as one.
+
+    kind:   what it is, in a word.
+    colour: the kind of component, such as "bolt", which decides its colour.
+    wishes: what each of its tasks needs.
+    """
+
+    name: str
+    kind: str
+    tasks: int
+    colour: str
+    note: str = ""
+    wishes: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, and the number of its tasks if there are several."""
+        return f"{self.name} x{self.tasks}" if self.tasks > 1 else self.name
+
+
+@dataclass(frozen=True)
+class Line:
+    """A stream from one box to another, and how it gets there: by a grouping, or as the input of a part."""
+
+    producer: str
+    consumer: str
+    stream: str
+    how: str
+
+
+def draw(name: str, boxes: Sequence[Box], lines: Sequence[Line]) -> str:
+    """Return the picture; one line for all streams between two boxes, whose names show when pointed at."""
     streams: dict[tuple[str, str], list[str]] = {}
-    for edge in edges:
-        streams.setdefault((edge.producer, edge.consumer), []).append(f"{edge.stream} by {edge.shown_grouping}")
-    labels = {node.name: _cut(node.name + (f" x{node.parallelism}" if node.parallelism > 1 else "")) for node in nodes}
-    kinds = {node.name: _cut(type(node.component).__name__) for node in nodes}
+    for line in lines:
+        streams.setdefault((line.producer, line.consumer), []).append(f"{line.stream} {line.how}")
+    labels = {box.name: _cut(box.label) for box in boxes}
+    kinds = {box.name: _cut(box.kind) for box in boxes}
     widths = {node: _width(labels[node], kinds[node]) for node in labels}
     layout = lay_out(widths, list(streams), LANE, GAP)
     width = round(layout.width + 2 * MARGIN)
@@ -62,17 +91,17 @@ def draw(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
             f'<path d="{_path(route)}" fill="none" stroke="{LINE}" stroke-width="1.5" marker-end="url(#{tip})">'
             f"<title>{shown}</title></path>"
         )
-    for node in nodes:
-        box = layout.boxes[node.name]
-        x, y = box.x - box.width / 2 + MARGIN, _top(box)
-        note = f": {node.component.note}" if node.component.note else ""
+    for box in boxes:
+        slot = layout.boxes[box.name]
+        x, y = slot.x - slot.width / 2 + MARGIN, _top(slot)
+        note = f": {box.note}" if box.note else ""
         parts.append(
-            f'<g><rect x="{x:g}" y="{y:g}" width="{box.width:g}" height="{BOX_HEIGHT}" rx="6" '
-            f'fill="{COLOURS.get(node.component.kind, OTHER)}" stroke="{LINE}"/>'
+            f'<g><rect x="{x:g}" y="{y:g}" width="{slot.width:g}" height="{BOX_HEIGHT}" rx="6" '
+            f'fill="{COLOURS.get(box.colour, OTHER)}" stroke="{LINE}"/>'
             f'<text x="{x + PADDING:g}" y="{y + 18:g}" fill="{INK}" font-weight="bold">'
-            f"{escape(labels[node.name])}</text>"
-            f'<text x="{x + PADDING:g}" y="{y + 34:g}" fill="{FAINT_INK}">{escape(kinds[node.name])}</text>'
-            f"<title>{escape(node.name + note)}</title></g>"
+            f"{escape(labels[box.name])}</text>"
+            f'<text x="{x + PADDING:g}" y="{y + 34:g}" fill="{FAINT_INK}">{escape(kinds[box.name])}</text>'
+            f"<title>{escape(box.name + note)}</title></g>"
         )
     return "".join([*parts, "</svg>"])
 

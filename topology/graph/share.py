@@ -12,11 +12,20 @@ from dataclasses import dataclass, replace
 
 from topology.graph.components import Component, Input, Sink, Task, TaskContext
 from topology.graph.graph import TaskName, Topology
+from topology.graph.messages import Time
 
 
 @dataclass(frozen=True)
 class Elsewhere(Component):
-    """Stands for a component whose tasks run in other processes."""
+    """Stands for a component whose tasks run in other processes; `snapshots`: as the component says."""
+
+    snapshots: bool = False
+
+    lag: Time | None = None
+
+    @property
+    def watermark_lag(self) -> Time | None:
+        return self.lag
 
     def build(self, context: TaskContext) -> Task:
         raise AssertionError(f"the tasks of '{context.component}' run in other processes")
@@ -34,7 +43,9 @@ def share(topology: Topology, tasks: Iterable[TaskName]) -> Topology:
 
 
 def _stand_in(component: Component) -> Component:
-    """Inputs and sinks remain what they are, because servers list them by name."""
+    """Inputs and sinks remain what they are, because servers list them by name, and tasks merge inputs' watermarks."""
     if isinstance(component, Input):
-        return Input()
-    return Sink(component.aside) if isinstance(component, Sink) else Elsewhere()
+        return Input(None, component.event_time, disordered=component.disordered, out_of_order=component.out_of_order)
+    if isinstance(component, Sink):
+        return Sink(component.aside)
+    return Elsewhere(component.snapshots, component.watermark_lag)

@@ -9,11 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import zlib
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from topology.graph.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PLAIN = "grpc"
 ENCRYPTED = "grpc+tls"
@@ -23,6 +27,8 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[A-Za-z0-9._-]+):\d+", re.A)
 _DER_SEQUENCE = 0x30
 _ROOT = "root"
+_COLUMNS = "columns"
+_MAX_COLUMNS_BYTES = 4 * 1024 * 1024
 
 
 class Secret(str):
@@ -40,12 +46,15 @@ class Endpoint:
 
     location: the address, `grpc://host:port`, or `grpc+tls://host:port` where everything is encrypted.
     root:     the certificates that sign the server's, as PEM; None: those that the system trusts.
+    schema:   of a sink: the columns of its rows, if they were known when this was made; for readers that must name
+              them before any row has come.
     """
 
     location: str
     root: str | None
+    schema: pa.Schema | None
 
-    def __init__(self, location: str, token: str, root: str | None = None) -> None:
+    def __init__(self, location: str, token: str, root: str | None = None, schema: pa.Schema | None = None) -> None:
         _check_location(location)
         if root is not None:
             if not location.startswith(f"{ENCRYPTED}://"):
@@ -53,6 +62,7 @@ class Endpoint:
             _bodies(root)
         object.__setattr__(self, "location", location)
         object.__setattr__(self, "root", root)
+        object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "_token", Secret(token))
 
     @property
@@ -63,11 +73,15 @@ class Endpoint:
 
     @property
     def uri(self) -> str:
-        """Location and root certificates in one line of text; with the token it is enough to connect."""
-        if self.root is None:
-            return self.location
-        roots = [base64.urlsafe_b64encode(der).decode().rstrip("=") for der in _bodies(self.root)]
-        return f"{self.location}/?{'&'.join(f'{_ROOT}={quote(root)}' for root in roots)}"
+        """Location, root certificates and schema in one line of text; with the token it is enough to connect."""
+        parts = [] if self.root is None else [f"{_ROOT}={_encoded(der)}" for der in _bodies(self.root)]
+        if self.schema is not None:
+            parts.append(f"{_COLUMNS}={_encoded(zlib.compress(bytes(self.schema.serialize()), 9))}")
+        return f"{self.location}/?{'&'.join(parts)}" if parts else self.location
+
+    def with_schema(self, schema: pa.Schema) -> Self:
+        """Return the same endpoint with the columns of its rows."""
+        return type(self)(self.location, self.token, self.root, schema)
 
     @classmethod
     def from_uri(cls, uri: str, token: str) -> Self:
@@ -77,11 +91,15 @@ class Endpoint:
             given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         except ValueError:
             raise InputError(f"'{uri[:80]}' is not the URI of an endpoint") from None
-        if parts.path not in ("", "/") or parts.fragment or any(name != _ROOT for name, _ in given):
+        roots = [value for name, value in given if name == _ROOT]
+        columns = [value for name, value in given if name == _COLUMNS]
+        if parts.path not in ("", "/") or parts.fragment or len(columns) > 1 or len(roots) + len(columns) < len(given):
             raise InputError(
-                f"'{uri[:40]}' is not the URI of an endpoint: it has parts other than address and root certificates"
+                f"'{uri[:40]}' is not the URI of an endpoint: it has parts other than address, root certificates and "
+                f"columns"
             )
-        return cls(f"{parts.scheme}://{parts.netloc}", token, "".join(_pem(root) for _, root in given) or None)
+        root = "".join(map(_pem, roots)) or None
+        return cls(f"{parts.scheme}://{parts.netloc}", token, root, _schema(columns[0]) if columns else None)
 
     def __repr__(self) -> str:
         root = "" if self.root is None else ", root=..."
@@ -126,10 +144,30 @@ def _bodies(pem: str) -> list[bytes]:
     return found
 
 
+def _encoded(content: bytes) -> str:
+    return quote(base64.urlsafe_b64encode(content).decode().rstrip("="))
+
+
+def _decoded(encoded: str) -> bytes:
+    """What `_encoded` wrote; `ValueError` if it did not write this."""
+    return base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
+
+
+def _schema(encoded: str) -> pa.Schema:
+    import pyarrow as pa  # the controller of a topology has endpoints, and does without Arrow
+
+    try:
+        unpacking = zlib.decompressobj()
+        content = unpacking.decompress(_decoded(encoded), _MAX_COLUMNS_BYTES)
+        return pa.ipc.read_schema(pa.py_buffer(content))
+    except (ValueError, zlib.error, pa.ArrowException, OSError):
+        raise InputError("the columns in the endpoint's URI are damaged") from None
+
+
 def _pem(encoded: str) -> str:
     try:
-        der = base64.b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        der = _decoded(encoded)
+    except ValueError:
         raise InputError("the root certificate in the endpoint's URI is damaged") from None
     if der[:1] != bytes([_DER_SEQUENCE]):
         raise InputError("the root certificate in the endpoint's URI is damaged")

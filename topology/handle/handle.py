@@ -19,8 +19,11 @@ from topology.entry.frames import Rows
 from topology.graph.errors import InterlaceError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
+from topology.handle.live_line import Rate, in_notebook
+from topology.handle.log_lines import LogLine
 from topology.handle.results import Reading, Results, numbered_results, plain_results
 from topology.handle.status import State, Status
+from topology.handle.watched_reading import WatchedReading
 from topology.tasks.metrics import Metrics
 
 log = logging.getLogger("interlace")
@@ -29,13 +32,15 @@ log = logging.getLogger("interlace")
 class Handle(ABC):
     """A running topology, or something that runs as one. Leaving a `with` block stops it; nothing is left running."""
 
-    topology: Topology
-    """The graph that runs."""
-
     name: str
     """The name under which it runs."""
 
     _explained_timeout = ""
+
+    @property
+    @abstractmethod
+    def topology(self) -> Topology:
+        """The graph that runs."""
 
     @abstractmethod
     def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
@@ -132,6 +137,8 @@ class Handle(ABC):
         Raises a `StoppedError` if the topology is stopped before the end, so that part of a result never looks whole.
         """
         reading = self.open_reader(sink, after, take_over)
+        if in_notebook():
+            reading = WatchedReading(reading, partial(self._progress_line, Rate()))
         if numbered:
             return numbered_results(reading, timeout, self._explain_timeout)
         return plain_results(reading, timeout, after is None, self._explain_timeout)
@@ -176,6 +183,35 @@ class Handle(ABC):
         """Return the schema of a stream's rows; None while no rows have come and nobody has pinned it."""
 
     @abstractmethod
+    def rebalance(self, **counts: Any) -> None:
+        """Go on with another number of tasks, from the journal: results, their numbers and their order stay the same.
+
+        counts: the new number of tasks of each component, by its name, with _ for -.
+
+        Whoever sends rows or reads results waits a moment and goes on by itself. Only with a state (`launch` with
+        `LocalRuntime(state=...)` or `RayRuntime(state=...)`); a `TopologyError` says what cannot be changed, and then
+        nothing has. Metrics begin at 0 again.
+        """
+
+    @abstractmethod
+    def savepoint(self) -> str:
+        """Copy everything that is needed to go on from here, below the place of the state; return where the copy is.
+
+        It holds all that was acknowledged before this call: rows that were sent, results that were dealt with. It stays
+        when the original goes on or is removed, until somebody deletes it. `LocalRuntime(state=..., savepoint=...)` and
+        `RayRuntime(state=..., savepoint=...)` begin from it, under any name and in any place. Only with a state.
+        """
+
+    def drain(self) -> None:
+        """Take no more rows, from any program, and finish what is there: `results()` can be read to its end.
+
+        Rows that have been taken still lead to results; rows that come later are refused with a `SourceEndedError`. It
+        cannot be undone, and is harmless when repeated. With a state it survives. `stop()` afterwards loses no result
+        that has been read; those that nobody has read go with it, unless there is a state.
+        """
+        self.finish()
+
+    @abstractmethod
     def stop(self) -> None:
         """Stop all tasks and free what they hold; harmless when repeated. Raises what made a task fail, once."""
 
@@ -202,9 +238,35 @@ class Handle(ABC):
             opening.add_done_callback(_close)
             waiting.shutdown(wait=False)
 
+    def logs(self, after: int = -1) -> tuple[LogLine, ...]:
+        """Return what the topology's processes have logged, and on a cluster printed, after the line of this number.
+
+        In this process, lines are kept from the first call on.
+        """
+        return ()
+
     def waiting_for(self) -> str:
         """Say for what rows wait before they can lead to results, where that is known; otherwise nothing."""
         return ""
+
+    def event_time_reached(self) -> str:
+        """Say up to which event time rows have passed, where that is known; otherwise nothing."""
+        return ""
+
+    def _progress_line(self, rate: Rate) -> str:
+        """Rows, rate, event time and what is waited for, in one line; `rate` remembers the last count."""
+        metrics, topology = self.metrics(), self.topology
+        taken = {stream: sum(task.rows_in for task in metrics.of(stream)) for stream in topology.inputs}
+        given = sum(task.rows_in for task in metrics.of(topology.main_sink or ""))
+        reached = self.event_time_reached()
+        parts = [
+            *(f"{stream} {rows:,} rows" for stream, rows in taken.items()),
+            f"{rate.at(sum(taken.values())):,.0f} rows/s",
+            f"{given:,} results",
+            f"event time {reached}" if reached else "",
+            self.waiting_for(),
+        ]
+        return f"{self.name}: {', '.join(part for part in parts if part)}"
 
     def _explain_timeout(self) -> None:
         with suppress(InterlaceError):  # an explanation is not worth an error

@@ -10,11 +10,12 @@ No threads, no waiting: `ResultsQueue` adds these.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from topology.graph.messages import rows_bytes
+from topology.handle.result_shelf import FILE_BYTES, ResultShelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +47,22 @@ class KeptResults:
 
     acknowledged: the last number that was acknowledged; -1: none.
     end:          the number of the next row to come.
-    nbytes:       of all batches that are kept.
+    nbytes:       of all batches that are kept in memory.
+    schema:       that of the last batch that has come; None: none has.
     """
 
     def __init__(self) -> None:
         self.acknowledged = -1
         self.end = 0
         self.nbytes = 0
+        self.schema: pa.Schema | None = None
         self._batches: deque[_Kept] = deque()
         self._dropped = 0  # batches before the first that is kept
+        self._shelved = 0  # batches before the first that is in memory
 
     def append(self, rows: pa.RecordBatch) -> None:
         """Keep the next rows."""
+        self.schema = rows.schema
         kept = _Kept(self.end, rows, rows_bytes(rows))
         self.end = kept.end
         if rows.num_rows and kept.end <= self.acknowledged + 1:
@@ -110,6 +115,23 @@ class KeptResults:
         while self._batches and self._batches[0].end <= self.acknowledged + 1:
             self.nbytes -= self._batches.popleft().size
             self._dropped += 1
+
+    def shelve(self, shelf: ResultShelf) -> None:
+        """Move the batches that are in memory to a shelf, if they are worth a file."""
+        if self.nbytes < FILE_BYTES:
+            return
+        first = max(self._shelved, self._dropped) - self._dropped
+        while first < len(self._batches):
+            schema = self._batches[first].rows.schema
+            end = first + 1
+            while end < len(self._batches) and self._batches[end].rows.schema.equals(schema, check_metadata=True):
+                end += 1
+            mapped = shelf.put([self._batches[index].rows for index in range(first, end)])
+            for index, rows in zip(range(first, end), mapped, strict=True):
+                self._batches[index] = replace(self._batches[index], rows=rows, size=0)
+            first = end
+        self._shelved = self._dropped + len(self._batches)
+        self.nbytes = 0
 
     def clear(self) -> None:
         """Drop all rows; numbers stay as they are."""

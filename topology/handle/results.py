@@ -85,6 +85,11 @@ class Results(Iterator[Item], Generic[Item]):
         self._last = first + rows.num_rows - 1
         return self._shown(first, rows)
 
+    @property
+    def finished(self) -> bool:
+        """Whether all results have been given out, and no more will come."""
+        return self._reading.finished
+
     def close(self) -> None:
         """Leave; harmless when repeated. Any thread may call it, also while another waits for rows."""
         self._left = True

@@ -21,6 +21,7 @@ from topology.graph.errors import (
 )
 from topology.graph.messages import Batch, End, Message, Punctuation, Resume, rows_bytes
 from topology.handle.kept_results import KeptResults, Place
+from topology.handle.result_shelf import ResultShelf
 from topology.handle.results import Reading
 from topology.tasks.metrics import TaskCounters
 
@@ -47,6 +48,17 @@ class Progress(NamedTuple):
     result: int
 
 
+class Extent(NamedTuple):
+    """Which results a sink has: from number `first`, the first that is not acknowledged, up to and without `end`.
+
+    complete: no more will come.
+    """
+
+    first: int
+    end: int
+    complete: bool
+
+
 class ResultsQueue:
     """The results of one sink. It is full when it keeps `capacity` bytes; the batch in a reader's hands does not count.
 
@@ -57,10 +69,12 @@ class ResultsQueue:
     awaits_resume: it does not know yet where it was before a restart: readers and acknowledgements wait for `resume`.
     """
 
-    def __init__(self, capacity: int, sink: str = "results") -> None:
+    def __init__(self, capacity: int, sink: str = "results", directory: str | None = None) -> None:
         self.sink = sink
         self.error: Exception | None = None
         self._capacity = capacity
+        self._directory = directory
+        self._shelf: ResultShelf | None = None
         self._kept = KeptResults()
         self._held = 0  # bytes that count against the capacity
         self._given = 0  # the number behind the last row that any reader has got
@@ -73,6 +87,9 @@ class ResultsQueue:
         self._progress = Progress(-1, -1, 0)
         self._ends: deque[tuple[int, int]] = deque()  # of steps: the number of the next result, the sequence number
         self._resumed = False
+        self._rejoined = False
+        self._repeated = 0  # results that are here already and come again first
+        self._last_step = -1
         self._skipped_until = -1  # results of steps up to this one have been given out before a restart
         self._skipping = False
         self._lock = threading.RLock()  # a reader that is garbage-collected closes itself, in any thread
@@ -81,7 +98,7 @@ class ResultsQueue:
     @property
     def has_room(self) -> bool:
         """Whether the next rows need not wait."""
-        return self._held < self._capacity
+        return self._shelf is not None or self._held < self._capacity
 
     def call_when_room(self, action: Callable[[], None]) -> None:
         """Call `action` each time that room appears."""
@@ -93,7 +110,7 @@ class ResultsQueue:
         if isinstance(message, Batch):
             if not self._skipping:
                 with self._lock:
-                    self._keep(message.rows)
+                    self._keep_new(message.rows)
         elif isinstance(message, Punctuation):
             self._end_step(message.seq)
         elif isinstance(message, Resume):
@@ -110,7 +127,7 @@ class ResultsQueue:
             self.awaits_resume = False
             if message.first:
                 self._changed.notify_all()
-            elif not self._resumed:
+            elif not self._resumed and not self._rejoined:
                 self._resumed = True
                 self._skipping = message.place >= 0
                 self._skipped_until = message.place
@@ -118,6 +135,20 @@ class ResultsQueue:
                 self._kept.resume(message.number, message.acknowledged)
                 self._given = max(self._given, message.acknowledged + 1)
                 self._note_change()
+
+    def rejoin(self, message: Resume) -> None:
+        """Take the results of other tasks, which begin where `message` says: those that are here come again first.
+
+        The readers of this queue notice nothing. The tasks that filled it before have ended.
+        """
+        with self._lock:
+            self._rejoined = True
+            self.awaits_resume = False
+            self._skipping = message.place >= 0
+            self._skipped_until = message.place
+            self._repeated = self._kept.end - message.number
+            self._progress = Progress(message.acknowledged, message.place, message.number)
+            self._report_progress()
 
     def put(self, rows: pa.RecordBatch) -> None:
         """Add rows; waits while the queue is full."""
@@ -158,6 +189,41 @@ class ResultsQueue:
             self._note_change()
             return reader
 
+    def look(self, first: int) -> QueueReader:
+        """Begin to read rows from number `first` beside the reader: any number may look, none of them acknowledges.
+
+        Raises an `AcknowledgedError` if rows from there on are gone. Rows that have not come yet are waited for.
+        """
+        with self._lock:
+            self._wait_for_resume()
+            self._check_kept(first - 1)
+            self._fill()
+            return QueueReader(self, self._kept, self._kept.place_after(first - 1))
+
+    def extent(self) -> Extent:
+        """Return which results are there."""
+        with self._lock:
+            self._wait_for_resume()
+            self._fill()
+            return Extent(self._kept.acknowledged + 1, self._kept.end, not self._more_to_come())
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The schema of the results that have come; None while none has."""
+        with self._lock:
+            self._fill()
+            return self._kept.schema
+
+    def retain(self) -> None:
+        """From now on keep results on disk until they are acknowledged, so that a full queue makes nobody wait."""
+        with self._lock:
+            had_room = self.has_room
+            self._shelf = self._shelf or ResultShelf(self._directory)
+            self._kept.shelve(self._shelf)
+            self._fill()
+            self._note_change()
+        self._tell_of_room(not had_room)
+
     def acknowledge(self, number: int) -> None:
         """Forget all rows up to and including this number; one that was acknowledged before changes nothing."""
         with self._lock:
@@ -188,6 +254,10 @@ class ResultsQueue:
         """Bytes that are kept, for the reader or until it acknowledges them."""
         return self._kept.nbytes
 
+    def metrics(self) -> dict[str, float]:
+        """How many rows nobody has acknowledged, and whether more may come: `ended` is 1 if not."""
+        return {"unread_rows": float(self._kept.end - self._kept.acknowledged - 1), "ended": float(self._ended)}
+
     def _wait_for_resume(self) -> None:
         if self.awaits_resume:
             self._changed.wait_for(lambda: self._closed or not self.awaits_resume)
@@ -198,10 +268,22 @@ class ResultsQueue:
         if self._closed:
             raise StoppedError("the topology has been stopped")
         self._kept.append(rows)
+        if self._shelf is not None:
+            self._kept.shelve(self._shelf)
         self._note_change()
 
+    def _keep_new(self, rows: pa.RecordBatch) -> None:
+        """Keep rows, except those that are here already."""
+        if self._repeated:
+            here = min(self._repeated, rows.num_rows)
+            self._repeated -= here
+            if here == rows.num_rows:
+                return
+            rows = rows.slice(here)
+        self._keep(rows)
+
     def _fits(self, size: int) -> bool:
-        return not self._held or self._held + size <= self._capacity
+        return not self._held or self._shelf is not None or self._held + size <= self._capacity
 
     def _note_change(self) -> None:
         """Count the bytes again and wake everyone who waits."""
@@ -215,13 +297,17 @@ class ResultsQueue:
         """Whether rows may still come."""
         return not self._ended
 
-    def _check_after(self, after: int) -> None:
+    def _check_kept(self, after: int) -> None:
         first = self._kept.acknowledged + 1
         if after < first - 1:
             raise AcknowledgedError(
                 f"sink '{self.sink}': results up to number {first - 1} have been acknowledged and are gone, so none "
                 f"can be read after {after}; the first that is kept is {first}: read with after={first - 1} or later"
             )
+
+    def _check_after(self, after: int) -> None:
+        self._check_kept(after)
+        first = self._kept.acknowledged + 1
         if after > first - 1 and after >= self._given and not self._resumed:
             raise InputError(
                 f"sink '{self.sink}': nobody can have read result {after}; {self._given} have been given out, "
@@ -232,7 +318,8 @@ class ResultsQueue:
         """Note that all results of the steps up to this sequence number have come."""
         if self._skipping:
             self._skipping = seq < self._skipped_until
-        elif self.on_progress is not None:
+        elif self.on_progress is not None and seq > self._last_step:
+            self._last_step = seq
             with self._lock:
                 end = self._kept.end
                 if self._ends and self._ends[-1][0] == end:
@@ -305,7 +392,9 @@ class QueueReader(Reading):
                     queue._given = max(queue._given, after.number)
                     queue._note_change()
                     break
-                if not queue._more_to_come() and self._place.number >= self._kept.end:
+                # What was acknowledged while it stood before it does not come any more.
+                reached = max(self._place.number, self._kept.acknowledged + 1)
+                if not queue._more_to_come() and reached >= self._kept.end:
                     self.finished = True
                     return None
                 if queue._closed:

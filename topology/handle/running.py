@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -12,17 +12,33 @@ from topology.entry.frames import Rows, arrow_table
 from topology.graph.errors import InputError, OffsetGapError, OutOfOrderError, TopologyError
 from topology.graph.event_time import check_event_time, event_times, first_backwards
 from topology.graph.graph import Topology
-from topology.handle.handle import Handle
+from topology.graph.rescaling import rescaled
+from topology.handle.handle import Handle, log
 from topology.handle.results import Reading
+from topology.placement.wishes import Wish
+
+
+def warn_without_sink(topology: Topology) -> None:
+    """Log a warning for a topology whose results nobody can read."""
+    if not topology.sinks:
+        log.warning(
+            "topology '%s' has no sink, so nobody can read what its components emit: add builder.sink(), unless they "
+            "write it elsewhere",
+            topology.name,
+        )
 
 
 class RunningTopology(Handle):
     """The handle that `Runtime.launch` returns; each runtime implements the methods that begin with `_`."""
 
     def __init__(self, topology: Topology, name: str) -> None:
-        self.topology = topology
+        self._topology = topology
         self.name = name
         self._known_schemas: dict[str, pa.Schema] = {}
+
+    @property
+    def topology(self) -> Topology:
+        return self._topology
 
     def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
         batches = self._batches(stream, rows)
@@ -60,6 +76,54 @@ class RunningTopology(Handle):
     def acknowledge(self, number: int, sink: str | None = None) -> None:
         _check_number("the number to acknowledge", number, -1)
         self._acknowledge(self._sink(sink), number)
+
+    def rebalance(self, *, placement: Wish | None = None, **counts: Any) -> None:
+        """As `Handle.rebalance`. `placement`: on a cluster, how tasks share workers from now on; None: as before."""
+        self.change(rescaled(self.topology, counts), placement)
+
+    @abstractmethod
+    def change(self, topology: Topology, placement: Wish | None = None, make_handle: MakeHandle | None = None) -> None:
+        """Go on with another topology of the same identity, from the journal.
+
+        make_handle: as in `Runtime.launch`; None: as before.
+        """
+
+    @property
+    @abstractmethod
+    def _is_durable(self) -> bool:
+        """Whether its state is kept."""
+
+    def _check_change(self, topology: Topology) -> None:
+        """Refuse what cannot go on from the journal of this topology."""
+        if not self._is_durable:
+            raise self._stateless("other tasks could not go on where these are")
+        if self.topology.sequencer:
+            raise TopologyError(
+                f"topology '{self.name}' cannot go on with other tasks: the snapshots of its bolts belong to the tasks "
+                f"that took them; launch it anew, with another name or another place for its state"
+            )
+        same = (self.topology.identity, set(self.topology.inputs), set(self.topology.sinks))
+        if (topology.identity, set(topology.inputs), set(topology.sinks)) != same:
+            raise TopologyError(
+                f"topology '{self.name}' can go on with other tasks, but its inputs, its sinks and what its results "
+                f"mean stay: {self.topology.identity}; this one is: {topology.identity}"
+            )
+
+    def _check_savepoint(self) -> None:
+        """Refuse a savepoint of what could not go on from a copy of the log alone."""
+        if not self._is_durable:
+            raise self._stateless("there is nothing to save")
+        if self.topology.sequencer:
+            raise TopologyError(
+                f"topology '{self.name}' has no savepoints: they are copies of the log, and its bolts go on from "
+                f"snapshots that are not part of it; stop it, and copy the whole directory of its state"
+            )
+
+    def _stateless(self, so: str) -> TopologyError:
+        return TopologyError(
+            f"topology '{self.name}' has no state, so {so}: launch it with LocalRuntime(state=...) or "
+            f"RayRuntime(state=...)"
+        )
 
     @abstractmethod
     def _open(self, stream: str, source: str) -> None: ...

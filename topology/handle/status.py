@@ -21,10 +21,25 @@ class State(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Vitals:
+    """What a process uses of its machine, in bytes.
+
+    memory:      its own.
+    free_memory: what the machine, or the container, could still give.
+    free_disk:   where rows are spilled.
+    """
+
+    memory: int
+    free_memory: int
+    free_disk: int
+
+
+@dataclass(frozen=True)
 class WorkerStatus:
     """One process of a topology.
 
     silent: seconds since its last sign of life; 0 for tasks in this process.
+    vitals: None while it has not reported.
     """
 
     name: str
@@ -32,6 +47,22 @@ class WorkerStatus:
     pid: int
     tasks: tuple[TaskName, ...]
     silent: float = 0.0
+    vitals: Vitals | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change in the life of a topology.
+
+    at:   seconds since 1970.
+    text: why; for an error in a component, the traceback.
+    task: where, if one task is to blame.
+    """
+
+    at: float
+    state: State
+    text: str = ""
+    task: TaskName | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +71,8 @@ class Status:
 
     error:      why it failed, or why it recovers; empty if it does neither.
     recoveries: how often it has been started again after a failure.
+    events:     the last changes of its state, oldest first.
+    trouble:    why it waits although it runs, such as a full disk; empty if nothing is wrong. Only embedded.
     """
 
     name: str
@@ -49,6 +82,8 @@ class Status:
     detached: bool = False
     encrypted: bool = False
     recoveries: int = 0
+    events: tuple[Event, ...] = ()
+    trouble: str = ""
 
     def __str__(self) -> str:
         notes = [note for note, holds in (("detached", self.detached), ("encrypted", self.encrypted)) if holds]
@@ -59,4 +94,4 @@ class Status:
             tasks = ", ".join(f"{component}[{number}]" for component, number in worker.tasks)
             silent = f", silent for {worker.silent:.0f} s" if worker.silent >= 3 else ""
             lines.append(f"  {worker.name} on {worker.node} (process {worker.pid}{silent}): {tasks}")
-        return "\n".join([*lines, *([self.error] if self.error else [])])
+        return "\n".join([*lines, *(text for text in (self.error, self.trouble) if text)])

@@ -5,14 +5,14 @@ A record's header is JSON: the kind of the event, and its fields. Rows are recor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from topology.durable.record import Record
-from topology.graph.components import Decision, TaskState
+from topology.graph.components import Decision, Facts, TaskState
 from topology.graph.errors import StoreError
 from topology.graph.event_time import time_as_json, time_from_json
 from topology.graph.messages import Time
@@ -71,6 +71,56 @@ class StreamFinished:
 
 
 @dataclass(frozen=True)
+class FeedBound:
+    """A feed belongs to this query from now on. What another query has staged for it is void.
+
+    delay: how far event time may go backwards in the feed, where the query has declared that.
+    """
+
+    stream: str
+    feed: str
+    query: str
+    delay: int | None = None
+
+
+@dataclass(frozen=True)
+class MicroBatchStaged:
+    """An attempt at a part of a feed's micro-batch has staged rows; `first` numbers them within the attempt."""
+
+    stream: str
+    feed: str
+    number: int
+    attempt: str
+    first: int
+    rows: pa.RecordBatch
+
+    @property
+    def end(self) -> int:
+        """The number behind the last row."""
+        return self.first + self.rows.num_rows
+
+
+@dataclass(frozen=True)
+class MicroBatchCommitted:
+    """The rows of these attempts are the next ones of the source that is named after the feed.
+
+    first:      the offset of the first row.
+    rows:       how many there are.
+    latest:     the greatest event time of the source, these rows included.
+    event_time: the column that orders them.
+    """
+
+    stream: str
+    feed: str
+    number: int
+    attempts: tuple[str, ...]
+    first: int
+    rows: int
+    latest: Time | None = None
+    event_time: str | None = None
+
+
+@dataclass(frozen=True)
 class SchemaPinned:
     """The schema of a stream is known before its rows."""
 
@@ -104,6 +154,32 @@ class Acknowledged:
 
 
 @dataclass(frozen=True)
+class QueryChanged:
+    """From here on the journal is kept for another query, whose results begin behind the last step.
+
+    reached: where the deciding task stands, as the new query describes it.
+    starts:  the places to start from that are kept, described likewise: segment, seq, reached, inputs; see `Start`.
+    """
+
+    identity: str
+    reached: Facts
+    starts: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class SnapshotKept:
+    """All tasks have saved their snapshots at the barrier behind the step that ends with `seq`, placed in a `life`."""
+
+    seq: int
+    life: str
+
+
+@dataclass(frozen=True)
+class SavepointBegun:
+    """All records before this one are part of a savepoint."""
+
+
+@dataclass(frozen=True)
 class Started:
     """The first record of a segment, from which everything after can start: an image, and a deciding task's state."""
 
@@ -121,8 +197,8 @@ class Continued:
 
 
 Event: TypeAlias = (
-    "RowsSent | SourceOpened | SourceEnded | StreamFinished | SchemaPinned | Decided | Acknowledged | Started "
-    "| Continued"
+    "RowsSent | SourceOpened | SourceEnded | StreamFinished | FeedBound | MicroBatchStaged | MicroBatchCommitted "
+    "| SchemaPinned | Decided | Acknowledged | QueryChanged | SavepointBegun | SnapshotKept | Started | Continued"
 )
 
 
@@ -134,6 +210,11 @@ def to_record(event: Event) -> Record:
             header |= {"stream": stream, "source": source, "first": first, "latest": time_as_json(latest)}
             header |= {} if attempt is None else {"attempt": attempt}
             return Record(header, (rows,))
+        case MicroBatchStaged(stream, feed, number, attempt, first, rows):
+            header |= {"stream": stream, "feed": feed, "number": number, "attempt": attempt, "first": first}
+            return Record(header, (rows,))
+        case MicroBatchCommitted():
+            return Record({**header, **vars(event), "latest": time_as_json(event.latest)})
         case SchemaPinned(stream, schema):
             return Record({**header, "stream": stream}, (_empty(schema),))
         case Decided(seen, decision):
@@ -157,6 +238,12 @@ def from_record(record: Record) -> Event:
     match kind:
         case "RowsSent":
             return RowsSent(**{**fields, "latest": time_from_json(fields["latest"])}, rows=record.batches[0])  # type: ignore[arg-type]
+        case "MicroBatchStaged":
+            return MicroBatchStaged(**fields, rows=record.batches[0])  # type: ignore[arg-type]
+        case "MicroBatchCommitted":
+            attempts: Any = fields.pop("attempts")
+            latest = time_from_json(fields.pop("latest"))  # type: ignore[arg-type]
+            return MicroBatchCommitted(**fields, attempts=tuple(attempts), latest=latest)  # type: ignore[arg-type]
         case "SchemaPinned":
             return SchemaPinned(str(fields["stream"]), record.batches[0].schema)
         case "Decided":
@@ -171,7 +258,11 @@ def from_record(record: Record) -> Event:
 
 
 _PLAIN: dict[str, Any] = {
-    kind.__name__: kind for kind in (SourceOpened, SourceEnded, StreamFinished, Acknowledged, Continued)
+    kind.__name__: kind
+    for kind in (
+        *(SourceOpened, SourceEnded, StreamFinished, FeedBound),
+        *(Acknowledged, QueryChanged, SavepointBegun, SnapshotKept, Continued),
+    )
 }
 
 

@@ -12,8 +12,10 @@ from collections.abc import Callable
 
 from topology.durable.group_commit import GroupCommit, Ticket
 from topology.durable.log import Log
+from topology.durable.store import Store
 from topology.graph.components import TaskState
-from topology.journal.events import Event, Started, to_record
+from topology.graph.messages import Barrier
+from topology.journal.events import Event, SavepointBegun, Started, to_record
 from topology.journal.image import Image
 
 SEGMENT_BYTES = 32 * 1024 * 1024
@@ -38,6 +40,7 @@ class Journal:
         self._lock = threading.RLock()
         self._trimmed = 0
         self._trimming = False
+        self._saving = 0  # savepoints under way, which need what there is
 
     @property
     def has_room(self) -> bool:
@@ -61,14 +64,14 @@ class Journal:
             self.image.apply(event, ticket.position.segment)
             return ticket
 
-    def trim(self, because: Ticket) -> None:
+    def trim(self, because: Ticket) -> bool:
         """Remove what no result depends on that somebody may still ask for, once that is known for good.
 
-        because: the last acknowledgement.
+        because: the last acknowledgement, or snapshot. Return whether there was something to remove.
         """
         with self._lock:
-            if not self._trimming or len(self.image.starts) < 2:
-                return
+            if not self._trimming or self._saving or len(self.image.starts) < 2:
+                return False
             start = self.image.start()
             before = min(start.segment, start.inputs)
             durable = self._log.durable
@@ -76,6 +79,13 @@ class Journal:
                 self.committer.trim(before, because.position)
                 self._trimmed = before
                 self.image.forget_before(before)
+                return True
+            return False
+
+    def snapshots(self) -> list[Barrier]:
+        """The snapshots that tasks may begin with."""
+        with self._lock:
+            return list(self.image.snapshots.values())
 
     def is_start_due(self, state_bytes: int) -> bool:
         """Whether a segment should begin here; `state_bytes`: the size of the deciding task's state."""
@@ -93,6 +103,28 @@ class Journal:
             image = self.image.started(self._log.segment + 1)
             schemas = {name: stream.schema for name, stream in self.image.streams.items() if stream.schema is not None}
             self.committer.rotate(to_record(Started(image, schemas, state)))
+
+    def save(self, open_target: Callable[[str], Store]) -> str:
+        """Copy what is needed to go on from here to another store, while the journal goes on; return its name.
+
+        open_target: opens the store for the copy of a given name, which no other has.
+        """
+        with self._lock:
+            self._saving += 1
+            start = self.image.start()
+            ticket = self.record(SavepointBegun())
+        try:
+            ticket.wait()
+            name = f"{ticket.position.segment}-{ticket.position.record}-{self._log.epoch.token}"
+            target = open_target(name)
+            try:
+                self._log.save(min(start.segment, start.inputs), target)
+            finally:
+                target.close()
+            return name
+        finally:
+            with self._lock:
+                self._saving -= 1
 
     def begin_trimming(self) -> None:
         """Allow to remove and to begin segments: nobody reads what was there before."""

@@ -9,10 +9,11 @@ from functools import partial
 from topology.durable.group_commit import Ticket
 from topology.graph.components import DEFAULT_STREAM, DecidingTask, Emit, Origin
 from topology.graph.errors import InterlaceError
-from topology.graph.messages import Batch, Message, Punctuation, Resume, Watermark
+from topology.graph.messages import Batch, Message, Punctuation, Restore, Resume, Watermark
 from topology.journal.events import Decided
 from topology.journal.journal import Journal
 from topology.journal.replay import Chose, Heard, Replay, Took
+from topology.journal.snapshot_rounds import SnapshotRounds
 from topology.tasks.metrics import TaskCounters
 from topology.tasks.task_loop import TaskCore
 
@@ -29,6 +30,7 @@ class RecordedSteps:
     send:      sends an action downstream.
     sent:      called when some have been sent by the thread of the journal.
     on_lost:   called with the reason if a decision will never be durable.
+    rounds:    of snapshots, where a new life can start only with these; None: it can start at any step.
     """
 
     def __init__(
@@ -38,7 +40,9 @@ class RecordedSteps:
         send: Callable[[Emit], None],
         sent: Callable[[], None],
         on_lost: Callable[[InterlaceError], None],
+        rounds: SnapshotRounds | None = None,
     ) -> None:
+        self._rounds = rounds
         self._task = task
         self._journal = journal
         self._send = send
@@ -71,8 +75,11 @@ class RecordedSteps:
         self._open.append(emit)
         if isinstance(emit.message, Punctuation):
             self._record(decides=True)
-            if self._journal.is_start_due(self._task.state_bytes):
-                self._journal.start_segment(self._task.state())
+            if self._rounds is None:
+                if self._journal.is_start_due(self._task.state_bytes):
+                    self._journal.start_segment(self._task.state())
+            elif self._rounds.is_due:
+                self._open.append(Emit(self._rounds.begin(emit.message.seq, self._task.state())))
 
     def end_answer(self) -> None:
         """Record what the task has emitted beside its steps, and a lot that it has taken."""
@@ -151,12 +158,14 @@ def repeat(
         yield Emit(resume)
     if replay is None:
         return
+    if replay.snapshot is not None:
+        yield Emit(Restore(replay.snapshot))
     if replay.state is not None:
         yield from task.resume(replay.state)
     for done in replay.steps():
         match done:
-            case Heard(stream, source):
-                yield from task.on_watermark(Watermark(None, DEFAULT_STREAM, source), by_stream[stream])
+            case Heard(stream, source, bound):
+                yield from task.on_watermark(Watermark(None, DEFAULT_STREAM, source, bound), by_stream[stream])
             case Took(stream, batch):
                 yield from task.take(batch, by_stream[stream])
             case Chose(choice):

@@ -6,17 +6,20 @@ from collections import deque
 
 import pyarrow as pa
 
-from topology.tasks.spill import SpillQueue
+from topology.tasks.spill import MemoryBudget, SpillQueue
 
 MEMORY = 16 * 1024 * 1024
 """Bytes of a source's rows that stay in memory."""
+
+MEMORY_OF_ALL = 256 * 1024 * 1024
+"""The same for all sources together."""
 
 
 class RowQueue:
     """Batches in the order of their offsets."""
 
-    def __init__(self, directory: str | None = None) -> None:
-        self._rows = SpillQueue(MEMORY, directory)
+    def __init__(self, directory: str | None = None, budget: MemoryBudget | None = None) -> None:
+        self._rows = SpillQueue(MEMORY, directory, budget)
         self._firsts: deque[int] = deque()
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ import ray
 
 from topology.graph.errors import ConnectionLostError, UnknownTopologyError
 from topology.handle.handle import Handle
+from topology.handle.log_lines import LogLine
 from topology.handle.status import State, Status
 from topology.on_ray.by_value import loads
 from topology.on_ray.charter import Description
@@ -36,11 +37,11 @@ def attach(name: str, *, address: str | None = None) -> Handle:
             raise ConnectionLostError(f"the controller of '{name}' does not answer: {error}") from None
         if report.state is State.FAILED:
             raise launch_error(report)
-        running = RayTopology(loads(described.topology), described, controller, None)
+        running = RayTopology(loads(described.layout.topology), described, controller, None)
     except BaseException:
         membership.leave()
         raise
-    make_handle = loads(described.make_handle)
+    make_handle = loads(described.layout.make_handle)
     return running if make_handle is None else make_handle(running)
 
 
@@ -49,7 +50,7 @@ def topologies(*, address: str | None = None) -> tuple[Status, ...]:
 
     address: as in `attach`.
     """
-    with _joined(address):
+    with joined_cluster(address):
         asked = {}
         for name in running_names():
             controller = find_controller(name)
@@ -60,7 +61,7 @@ def topologies(*, address: str | None = None) -> tuple[Status, ...]:
 
 def topology_status(name: str, *, address: str | None = None) -> Status:
     """Return the status of one topology, also of one that has failed; raises an `UnknownTopologyError` without it."""
-    with _joined(address):
+    with joined_cluster(address):
         found = _status(name, _require_controller(name).status.remote())
         if found is None:
             raise UnknownTopologyError(f"the topology '{name}' has just ended")
@@ -69,12 +70,23 @@ def topology_status(name: str, *, address: str | None = None) -> Status:
 
 def stop_topology(name: str, *, address: str | None = None) -> None:
     """Stop a topology, also one that has failed or does not answer; raises an `UnknownTopologyError` without it."""
-    with _joined(address):
+    with joined_cluster(address):
         end_controller(_require_controller(name))
 
 
+def topology_logs(name: str, after: int = -1, *, address: str | None = None) -> tuple[LogLine, ...]:
+    """Return what a topology has logged and printed after a line, also of one that has failed; see `Handle.logs`."""
+    with joined_cluster(address):
+        try:
+            lines: tuple[LogLine, ...] = ray.get(_require_controller(name).logs.remote(after), timeout=ANSWER_SECONDS)
+        except ray.exceptions.RayError as error:
+            raise ConnectionLostError(f"the controller of '{name}' does not answer: {error}") from None
+        return lines
+
+
 @contextmanager
-def _joined(address: str | None) -> Iterator[None]:
+def joined_cluster(address: str | None = None) -> Iterator[None]:
+    """Stay connected to a cluster, so that several calls need not connect anew; `address` as in `attach`."""
     membership.join(address or "auto")
     try:
         yield

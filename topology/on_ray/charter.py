@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from topology.handle.endpoint import Endpoint
+from ray.experimental import internal_kv
+
+from topology.handle.endpoint import Endpoint, Secret
 from topology.handle.status import State
+from topology.on_ray.by_value import dumps, loads
 from topology.on_ray.lease import LeaseSeconds
 from topology.on_ray.worker_actor import KeptState
 from topology.placement.placement import Placement
 from topology.security.tls import Tls
+from topology.security.tokens import Authority
 
 if TYPE_CHECKING:
     from topology.graph.graph import TaskName
@@ -26,13 +31,39 @@ def controller_name(topology: str) -> str:
 
 
 @dataclass(frozen=True)
+class Layout:
+    """How a topology is laid out over processes: what `rebalance` changes.
+
+    topology:    the description, packed by value, for programs that attach; the controller never unpacks it.
+    make_handle: what `attach` calls to make its handle, packed likewise.
+    work:        for each worker of the placement its share of the topology and its settings, packed likewise.
+    recipe:      the settings and the wish that it was made with, packed likewise, so that others can make the next.
+    deciding:    the task whose worker keeps the state; None: nothing is kept.
+    """
+
+    topology: bytes = field(repr=False)
+    make_handle: bytes = field(repr=False)
+    placement: Placement
+    work: tuple[bytes, ...] = field(repr=False)
+    recipe: bytes = field(repr=False)
+    deciding: TaskName | None
+
+
+@dataclass(frozen=True)
+class Access:
+    """The tokens that all lives of a topology have: one for workers, and those of clients by stream and control."""
+
+    authority: Authority
+    channel: Secret
+    clients: Mapping[tuple[str, bool], Secret] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Charter:
     """Everything that a controller needs to launch its topology and to describe it to other programs.
 
-    topology:     the description, packed by value, for programs that attach; the controller never unpacks it.
-    make_handle:  what `attach` calls to make its handle, packed likewise.
-    work:         for each worker of the placement its share of the topology and its settings, packed likewise.
-    streams:      the names of inputs and sinks; each gets endpoints.
+    launch:       a name of this launch that no other has.
+    inputs, sinks: their names; each gets endpoints.
     owner:        the program that renews the lease; None for a detached topology.
     prepare:      called in each process before it imports anything of ours (see packages).
     runtime_env:  what Ray prepares for each process; None where nodes have all they need.
@@ -40,12 +71,11 @@ class Charter:
     """
 
     name: str
-    topology: bytes = field(repr=False)
-    make_handle: bytes = field(repr=False)
+    launch: str
+    layout: Layout
     inputs: tuple[str, ...]
     sinks: tuple[str, ...]
-    placement: Placement
-    work: tuple[bytes, ...] = field(repr=False)
+    access: Access
     edge_bytes: int
     leases: LeaseSeconds
     encrypted: bool
@@ -54,6 +84,13 @@ class Charter:
     prepare: Callable[[], None] = field(repr=False)
     runtime_env: Mapping[str, Any] | None = None
     state: KeptState | None = None
+
+    def with_layout(self, layout: Layout) -> Charter:
+        """The same topology, laid out in another way."""
+        state = self.state
+        if state is not None and layout.deciding is not None:
+            state = replace(state, task=layout.deciding)
+        return replace(self, layout=layout, state=state)
 
 
 @dataclass(frozen=True)
@@ -65,8 +102,7 @@ class Description:
     """
 
     name: str
-    topology: bytes = field(repr=False)
-    make_handle: bytes = field(repr=False)
+    layout: Layout
     endpoints: Mapping[tuple[str, bool], Endpoint] = field(repr=False)
     edge_bytes: int
     leases: LeaseSeconds
@@ -89,3 +125,42 @@ class Report:
     failed_task: TaskName | None = None
     error: str = ""
     incarnation: int = 0
+
+
+def remember(charter: Charter) -> None:
+    """Keep a charter where Ray keeps its actors, for a controller that takes the place of one that dies.
+
+    Ray makes a new controller from what the first one was given. A layout that came later it finds here.
+    """
+    internal_kv._internal_kv_put(_key(charter), dumps(charter.layout), overwrite=True, namespace=NAMESPACE)
+
+
+def latest(charter: Charter) -> Charter:
+    """The charter with the layout that was kept last, if there is one."""
+    layout = internal_kv._internal_kv_get(_key(charter), namespace=NAMESPACE)
+    return charter if layout is None else charter.with_layout(loads(layout))
+
+
+def forget(charter: Charter) -> None:
+    """Remove what `remember` kept."""
+    for key in (_key(charter), _ports_key(charter)):
+        internal_kv._internal_kv_del(key, namespace=NAMESPACE)
+
+
+def remember_ports(charter: Charter, ports: Mapping[str, int]) -> None:
+    """As `remember`, for the ports of workers by their place: endpoints stay the same across lives."""
+    internal_kv._internal_kv_put(_ports_key(charter), json.dumps(ports), overwrite=True, namespace=NAMESPACE)
+
+
+def latest_ports(charter: Charter) -> dict[str, int]:
+    """The ports that were kept last."""
+    kept = internal_kv._internal_kv_get(_ports_key(charter), namespace=NAMESPACE)
+    return {} if kept is None else dict(json.loads(kept))
+
+
+def _ports_key(charter: Charter) -> str:
+    return f"ports of {charter.name} {charter.launch}"
+
+
+def _key(charter: Charter) -> str:
+    return f"layout of {charter.name} {charter.launch}"

@@ -13,14 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import ray
 
 from topology.graph.errors import TopologyError
-from topology.handle.status import State, Status
-from topology.on_ray.charter import Charter, Description, Report
+from topology.handle.log_lines import LogLine, LogLines
+from topology.handle.status import Event, State, Status, Vitals
+from topology.on_ray.by_value import loads
+from topology.on_ray.charter import Charter, Description, Report, forget, remember
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease, WakingClock
 from topology.on_ray.nodes import job_is_dead
 from topology.on_ray.recovery import Cause, Recovery
@@ -33,6 +37,11 @@ if TYPE_CHECKING:
 
 SUSPICION_SECONDS = 2.0
 """As `LeaseSeconds.blame`, where the topology starts again anyway: a worker that died has been noticed by then."""
+
+REBALANCING = "it is being rebalanced"
+
+KEPT_EVENTS = 200
+"""Changes of the state that are remembered."""
 
 _ALIVE = (State.STARTING, State.RUNNING, State.RECOVERING)
 
@@ -49,17 +58,20 @@ class ControllerProcess:
         self._clock = WakingClock()
         self._workforce = Workforce(charter, myself, self._clock, self._note)
         self._recovery = Recovery()
-        self._recovering: asyncio.Task[None] | None = None
+        self._recovering: asyncio.Future[Any] | None = None
         self._lease = self._new_lease(charter.leases.owner) if charter.owner is not None else None
         self._report = Report(0, State.STARTING, "looking for room")
         self._changed = asyncio.Event()
         self._suspect: tuple[Failure, Lease] | None = None
         self._final_metrics: tuple[TaskMetrics, ...] = ()
         self._background: set[asyncio.Task[None]] = set()
+        self._events: deque[Event] = deque(maxlen=KEPT_EVENTS)
+        self._lines = LogLines()
         self._asleep = again
         if again:  # lives are numbered on; how many there were, nobody knows any more
             self._workforce.life = int(time.time())
             self._report = Report(0, State.RECOVERING, error="the process of the controller died")
+            self._events.append(Event(time.time(), State.RECOVERING, self._report.error))
 
     # what clients call
 
@@ -84,8 +96,8 @@ class ControllerProcess:
         """Return what a client needs to hold a handle."""
         charter = self._charter
         return Description(
-            charter.name, charter.topology, charter.make_handle, self._workforce.endpoints(), charter.edge_bytes,
-            charter.leases, charter.owner is None, self._report.incarnation, charter.state is not None,
+            charter.name, charter.layout, self._workforce.endpoints(), charter.edge_bytes, charter.leases,
+            charter.owner is None, self._report.incarnation, charter.state is not None,
         )  # fmt: skip
 
     async def status(self) -> Status:
@@ -94,7 +106,7 @@ class ControllerProcess:
         workers = tuple(worker.status(charter.name) for worker in self._workforce.workers)
         return Status(
             charter.name, report.state, workers, report.error, charter.owner is None, charter.encrypted,
-            self._recovery.count,
+            self._recovery.count, tuple(self._events),
         )  # fmt: skip
 
     async def is_led(self) -> bool:
@@ -109,6 +121,10 @@ class ControllerProcess:
             return await self._workforce.last_metrics()  # a worker may die meanwhile, which is no error of the caller
         return await self._workforce.metrics(START_SECONDS)
 
+    async def logs(self, after: int) -> tuple[LogLine, ...]:
+        """Return what workers have logged and printed after the line of this number."""
+        return self._lines.after(after)
+
     async def stop(self) -> tuple[TaskMetrics, ...]:
         """End all workers and give their resources back; returns the last metrics. The controller ends soon after."""
         if self._report.state is not State.STOPPED:
@@ -118,17 +134,33 @@ class ControllerProcess:
             if self._recovering is not None:
                 self._recovering.cancel()
             await self._workforce.end()
+            await in_thread(partial(forget, self._charter))
             self._spawn(self._leave())
         return self._final_metrics
 
+    async def rebalance(self, layout: bytes) -> str:
+        """Go on with another layout. Return why that was not possible, and then it goes on as before; else nothing."""
+        if self._charter.state is None or self._report.state is not State.RUNNING:
+            return f"it is {self._report.state.value}: try again when it runs"
+        self._tell(State.RECOVERING, error=REBALANCING)
+        moving = asyncio.ensure_future(self._rearrange(self._charter, self._charter.with_layout(loads(layout))))
+        self._recovering = moving
+        return await moving
+
+    async def savepoint(self) -> str:
+        """Copy the state; return where the copy is."""
+        return await self._workforce.savepoint()
+
     # what workers call
 
-    async def beat(self, worker: str) -> bool:
-        """Renew the lease of a worker; return whether it belongs to the topology."""
+    async def beat(self, worker: str, lines: Sequence[LogLine], vitals: Vitals) -> bool:
+        """Renew the lease of a worker and keep what it tells; return whether it belongs to the topology."""
         self._wake()
         known = next((each for each in self._workforce.workers if each.key == worker), None)
         if known is not None:
             known.lease.renew()
+            known.vitals = vitals
+            self._lines.add(lines, known.plan.name)
         return known is not None
 
     # starting
@@ -249,6 +281,22 @@ class ControllerProcess:
                 cause = Cause(f"{type(error).__name__}: {error}", None)
         await self._fail(cause.text, cause.task)
 
+    async def _rearrange(self, before: Charter, after: Charter) -> str:
+        """Start all workers anew, laid out in another way; if that fails, as they were."""
+        failure = ""
+        for charter in (after, before):
+            self._charter = charter
+            try:
+                await in_thread(partial(remember, charter))  # first: Ray may have to replace this process
+                self._run(await self._workforce.start_with(charter))
+                return failure
+            except LaunchError as error:
+                failure = failure or str(error)
+            except Exception as error:
+                failure = failure or f"{type(error).__name__}: {error}"
+        await self._recover(Cause(failure, None))
+        return failure
+
     # ending
 
     async def _fail(self, text: str, task: TaskName | None) -> None:
@@ -256,6 +304,8 @@ class ControllerProcess:
         if self._report.state not in _ALIVE:
             return
         self._tell(State.FAILED, error=text, task=task)
+        for worker, lines in (await self._workforce.last_lines()).items():
+            self._lines.add(lines, worker)
         self._final_metrics = await self._workforce.last_metrics()
         await self._workforce.end()
 
@@ -270,6 +320,8 @@ class ControllerProcess:
     def _tell(self, state: State, note: str = "", error: str = "", task: TaskName | None = None) -> None:
         """Change the state and wake everyone who follows."""
         last = self._report
+        if state is not last.state or (error and error != last.error):
+            self._events.append(Event(time.time(), state, error, task))
         if state is State.RUNNING:
             self._report = Report(last.version + 1, state, incarnation=self._workforce.life)
         else:
@@ -298,11 +350,12 @@ def controller_class(name: str) -> type:
             import ray
 
             from topology.on_ray.by_value import loads
+            from topology.on_ray.charter import latest
             from topology.on_ray.controller import ControllerProcess
 
             given, here = loads(charter), ray.get_runtime_context()
             again = given.state is not None and bool(here.was_current_actor_reconstructed)
-            self._process = ControllerProcess(given, here.current_actor, again)
+            self._process = ControllerProcess(latest(given) if again else given, here.current_actor, again)
 
         async def begin(self) -> None:
             await self._process.begin()
@@ -322,11 +375,20 @@ def controller_class(name: str) -> type:
         async def metrics(self) -> Any:
             return await self._process.metrics()
 
+        async def savepoint(self) -> str:
+            return await self._process.savepoint()
+
+        async def rebalance(self, layout: bytes) -> str:
+            return await self._process.rebalance(layout)
+
         async def stop(self) -> Any:
             return await self._process.stop()
 
-        async def beat(self, worker: str) -> bool:
-            return await self._process.beat(worker)
+        async def logs(self, after: int) -> Any:
+            return await self._process.logs(after)
+
+        async def beat(self, worker: str, lines: Any, vitals: Any) -> bool:
+            return await self._process.beat(worker, lines, vitals)
 
     Controller.__name__ = Controller.__qualname__ = name
     return Controller

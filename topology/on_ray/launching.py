@@ -6,7 +6,7 @@ import itertools
 import logging
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace as changed
 from pathlib import Path
@@ -18,12 +18,21 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from topology.graph.errors import NameTakenError, TaskError, TopologyError
+from topology.graph.graph import Topology
+from topology.graph.share import share
+from topology.handle.live_line import LiveLine
 from topology.handle.status import State
 from topology.on_ray.by_value import dumps
-from topology.on_ray.charter import NAMESPACE, Charter, Description, Report, controller_name
+from topology.on_ray.charter import NAMESPACE, Access, Charter, Description, Layout, Report, controller_name
 from topology.on_ray.controller import controller_class
 from topology.on_ray.lease import RENEWAL_SECONDS
 from topology.on_ray.workforce import START_SECONDS
+from topology.placement.cluster_node import ClusterNode
+from topology.placement.place import place
+from topology.placement.wishes import Wish
+from topology.process.state import with_state
+from topology.process.task_group import GroupSettings
+from topology.security.tokens import Authority, Grant, Right
 
 ANSWER_SECONDS = 10.0
 """How long a controller may take for a small answer before it is taken to be frozen."""
@@ -38,9 +47,52 @@ IDLE_SECONDS = 10
 log = logging.getLogger("interlace")
 
 
-def new_owner() -> str:
-    """Return a name for this program, which nobody else uses."""
+def new_name() -> str:
+    """Return a name, of this program or of a launch, that nobody else uses."""
     return uuid.uuid4().hex
+
+
+def issue_access(inputs: Iterable[str], sinks: Iterable[str]) -> Access:
+    """Make the tokens of a topology."""
+    authority = Authority()
+    channel = authority.issue(Grant(Right.CHANNEL))
+    clients = {
+        (name, control): authority.issue(*rights) for name, control, rights in _rights(inputs, sinks)
+    }
+    return Access(authority, channel, clients)
+
+
+def _rights(inputs: Iterable[str], sinks: Iterable[str]) -> Iterable[tuple[str, bool, tuple[Grant, ...]]]:
+    for name in inputs:
+        yield name, False, (Grant(Right.WRITE, name),)
+        yield name, True, (Grant(Right.WRITE, name), Grant(Right.CONTROL, name))
+    for name in sinks:
+        for control in (False, True):
+            yield name, control, (Grant(Right.READ, name),)
+
+
+def lay_out(
+    topology: Topology,
+    nodes: Sequence[ClusterNode],
+    wish: Wish,
+    settings: GroupSettings,
+    make_handle: bytes,
+    durable: bool,
+) -> Layout:
+    """Divide a topology among workers. `durable`: its state is kept, in the worker of its inputs."""
+    topology = with_state(topology) if durable else topology
+    decides = topology.deciding if durable else None
+    deciding = None if decides is None else (decides.name, 0)
+    together = frozenset() if deciding is None else frozenset([*topology.inputs, deciding[0]])
+    placement = place(topology, nodes, wish, together)
+    return Layout(
+        dumps(topology),
+        make_handle,
+        placement,
+        tuple(dumps((share(topology, plan.tasks), settings)) for plan in placement.workers),
+        dumps((settings, wish)),
+        deciding,
+    )
 
 
 def find_controller(name: str) -> Any | None:
@@ -135,12 +187,14 @@ def _is_idle(process: int) -> bool:
 def wait_until_running(controller: Any, owner: str | None, shown: bool) -> Description:
     """Start the topology and show what it waits for; raise why it could not be started."""
     progress = LaunchProgress(shown)
-    with progress:
+    note = ["starting processes"]
+    with progress, LiveLine(lambda: f"launching on Ray: {note[0]}"):
         ray.get(controller.begin.remote(), timeout=START_SECONDS)
         report = Report(-1, State.STARTING)
         while report.state in (State.STARTING, State.RECOVERING):
             report = ray.get(controller.follow.remote(owner, report.version, RENEWAL_SECONDS), timeout=START_SECONDS)
             progress.show(report.note)
+            note[0] = report.note or note[0]
     if report.state is not State.RUNNING:
         raise launch_error(report)
     described: Description = ray.get(controller.describe.remote(), timeout=START_SECONDS)

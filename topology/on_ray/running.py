@@ -20,18 +20,23 @@ from topology.flight.client import FlightClient
 from topology.flight.resuming import Lives, ResumingClient
 from topology.flight.server import grants
 from topology.flight.sink_readers import NothingMore, SinkReaders
-from topology.graph.errors import ConnectionLostError, StoppedError, TaskError
+from topology.graph.errors import ConnectionLostError, StoppedError, TaskError, TopologyError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.handle import log
+from topology.handle.log_lines import LogLine
 from topology.handle.results import Reading
-from topology.handle.running import RunningTopology
+from topology.handle.running import MakeHandle, RunningTopology
 from topology.handle.status import State, Status
+from topology.on_ray.by_value import dumps, loads
 from topology.on_ray.charter import Description, Report
 from topology.on_ray.cluster import membership
-from topology.on_ray.launching import ANSWER_SECONDS, launch_error
+from topology.on_ray.launching import ANSWER_SECONDS, launch_error, lay_out
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
+from topology.on_ray.nodes import cluster_nodes
 from topology.on_ray.workforce import START_SECONDS
+from topology.placement.fit import missing
+from topology.placement.wishes import Wish
 from topology.tasks.metrics import Metrics
 
 STOP_SECONDS = 5.0
@@ -80,6 +85,10 @@ class RayTopology(RunningTopology):
         status: Status = self._ask("status")
         return status
 
+    def logs(self, after: int = -1) -> tuple[LogLine, ...]:
+        lines: tuple[LogLine, ...] = () if self._final_status is not None else self._ask("logs", after)
+        return lines
+
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         grants(self.topology, stream, control)  # raises if there is no such stream
         self._require_here()
@@ -87,6 +96,26 @@ class RayTopology(RunningTopology):
         if (stream, control) not in endpoints:  # its worker is being started
             raise ConnectionLostError(f"topology '{self.name}' is recovering, and '{stream}' is not there yet")
         return endpoints[stream, control]
+
+    def change(self, topology: Topology, placement: Wish | None = None, make_handle: MakeHandle | None = None) -> None:
+        self._check_change(topology)
+        self._check()
+        before = self._description.layout
+        settings, wish = loads(before.recipe)
+        packed = before.make_handle if make_handle is None else dumps(make_handle)
+        nodes = cluster_nodes()
+        layout = lay_out(topology, nodes, placement or wish, settings, packed, durable=True)
+        if lacking := missing(layout.placement, nodes):
+            raise TopologyError(f"topology '{self.name}' cannot be rebalanced: the cluster has no room: {lacking}")
+        refusal = self._wait_for(self._controller.rebalance.remote(dumps(layout)))
+        if refusal:
+            raise TopologyError(f"topology '{self.name}' could not be rebalanced, and goes on as it was: {refusal}")
+        self._topology = topology
+
+    def savepoint(self) -> str:
+        self._check_savepoint()
+        self._check()
+        return self._wait_for(self._controller.savepoint.remote())
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         self.topology.require_input(stream)
@@ -177,6 +206,23 @@ class RayTopology(RunningTopology):
                 if gone or limit.lapsed:
                     raise StoppedError(f"the topology '{self.name}' has been stopped") from None
                 time.sleep(LOOK_UP_SECONDS)  # Ray starts it again
+
+    @property
+    def _is_durable(self) -> bool:
+        return self._lives is not None
+
+    def _wait_for(self, asked: Any) -> str:
+        """The controller's answer to a call that may take long."""
+        while True:
+            try:
+                answer: str = ray.get(asked, timeout=LOOK_UP_SECONDS)
+                return answer
+            except ray.exceptions.GetTimeoutError:
+                self._check()
+            except ray.exceptions.RayTaskError as error:
+                raise ConnectionLostError(f"a process of '{self.name}' failed meanwhile: {error.cause}") from error
+            except ray.exceptions.RayError as error:
+                raise ConnectionLostError(f"the controller of '{self.name}' died meanwhile: see status()") from error
 
     def _open(self, stream: str, source: str) -> None:
         self._call(stream, lambda client: client.open(stream, source))
@@ -321,7 +367,10 @@ class RayTopology(RunningTopology):
         if report.state is State.RECOVERING:
             self._lives.ended()
         elif report.state is State.RUNNING and report.incarnation != self._description.incarnation:
+            before = self._description.layout.topology
             self._description = self._answer(self._controller.describe.remote(), silence) or self._description
+            if self._description.layout.topology != before:  # somebody has rebalanced it
+                self._topology = loads(self._description.layout.topology)
             self._lives.began(self._description.incarnation)
 
     def _answer(self, call: Any, seconds: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -9,23 +10,30 @@ from typing import Literal
 from topology.checks.quotas import Quotas
 from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
-from topology.graph.share import share
-from topology.handle.running import MakeHandle, RunningTopology, Runtime
+from topology.handle.running import MakeHandle, RunningTopology, Runtime, warn_without_sink
 from topology.on_ray.by_value import dumps
 from topology.on_ray.charter import Charter
 from topology.on_ray.cluster import membership
-from topology.on_ray.launching import claim, end_controller, new_owner, start_processes, wait_until_running
+from topology.on_ray.launching import (
+    claim,
+    end_controller,
+    issue_access,
+    lay_out,
+    new_name,
+    start_processes,
+    wait_until_running,
+)
 from topology.on_ray.lease import LeaseSeconds
 from topology.on_ray.nodes import cluster_nodes
 from topology.on_ray.packages import preparation, runtime_env_for
 from topology.on_ray.running import RayTopology
 from topology.on_ray.worker_actor import KeptState
-from topology.placement.place import place
 from topology.placement.wishes import Wish
-from topology.process.state import check_state, is_local_directory
+from topology.process.state import is_local_directory, with_state
 from topology.process.task_group import GroupSettings
 from topology.security.tls import Tls
 from topology.tasks.inbox import DEFAULT_CAPACITY
+from topology.tasks.task_hook import TaskHook
 
 LEASES = LeaseSeconds()
 
@@ -50,6 +58,10 @@ class RayRuntime(Runtime):
                      that must survive, below the name of the topology. When a process dies, the topology starts again
                      from there and goes on by itself; launched again with the same state, it goes on, too. None: the
                      first failure ends it.
+    savepoint:       what `savepoint()` of a topology returned: begin from there if nothing is kept under this name yet.
+    new_query:       what is kept under this name may belong to another query: go on from its rows, with full windows,
+                     and begin a new series of results. Where it belongs to this one, it goes on as always.
+    hooks:           called when tasks start, stop and fail; see `TaskHook`.
     """
 
     address: str | None = None
@@ -60,6 +72,9 @@ class RayRuntime(Runtime):
     quotas: Quotas | None = None
     progress: bool = True
     state: str | Path | None = field(default=None, repr=False)
+    savepoint: str | None = field(default=None, repr=False)
+    new_query: bool = False
+    hooks: Sequence[TaskHook] = ()
 
     @property
     def is_durable(self) -> bool:
@@ -76,10 +91,15 @@ class RayRuntime(Runtime):
     ) -> RunningTopology:
         """Start the controller and the workers, connect them and start the tasks."""
         _check_name(name)
+        warn_without_sink(topology)
+        if self.state is not None:
+            topology = with_state(topology)
         if not (self.tls is None or self.tls is True or isinstance(self.tls, Tls)):
             raise TopologyError(
                 f"tls must be None, True or Tls(...), not {self.tls!r}: nothing listens beyond one machine without TLS"
             )
+        if self.savepoint is not None and self.state is None:
+            raise TopologyError("savepoint= needs a place to go on from there: give state=, too")
         membership.join(self.address)
         try:
             if detached and membership.started_cluster:
@@ -87,12 +107,12 @@ class RayRuntime(Runtime):
                     "a detached topology needs a cluster that outlives this program, and this one ends with it: start "
                     "one with 'ray start --head', or name one with RayRuntime(address=...)"
                 )
-            owner = None if detached else new_owner()
+            owner = None if detached else new_name()
             charter = self._charter(topology, name or topology.name.replace("/", "-"), owner, make_handle)
             controller = claim(charter, name is not None or self.is_durable, replace)
             try:
                 if charter.runtime_env is None:
-                    start_processes(len(charter.placement.workers))
+                    start_processes(len(charter.layout.placement.workers))
                 description = wait_until_running(controller, owner, self.progress)
                 return RayTopology(topology, description, controller, owner)
             except BaseException:
@@ -102,20 +122,25 @@ class RayRuntime(Runtime):
             membership.leave()
             raise
 
+    def _kept_state(self, uri: str | Path, name: str, topology: Topology, nodes: int) -> KeptState:
+        place = _seen_by_workers("state", uri, nodes)
+        saved = None if self.savepoint is None else _seen_by_workers("savepoint", self.savepoint, nodes)
+        deciding = topology.deciding
+        assert deciding is not None, "a topology with a state has a component that decides"
+        return KeptState(place, name, (deciding.name, 0), saved, self.new_query)
+
     def _charter(self, topology: Topology, name: str, owner: str | None, make_handle: MakeHandle | None) -> Charter:
         nodes = cluster_nodes()
-        state = None if self.state is None else _kept_state(self.state, name, topology, len(nodes))
-        together = frozenset() if state is None else frozenset([*topology.inputs, state.task[0]])
-        placement = place(topology, nodes, self.placement, together)
-        settings = GroupSettings(self.edge_bytes, self.spill_directory, quotas=self.quotas)
+        state = None if self.state is None else self._kept_state(self.state, name, topology, len(nodes))
+        settings = GroupSettings(self.edge_bytes, self.spill_directory, quotas=self.quotas, hooks=tuple(self.hooks))
+        layout = lay_out(topology, nodes, self.placement, settings, dumps(make_handle), state is not None)
         return Charter(
             name,
-            dumps(topology),
-            dumps(make_handle),
+            new_name(),
+            layout,
             tuple(topology.inputs),
             topology.sinks,
-            placement,
-            tuple(dumps((share(topology, plan.tasks), settings)) for plan in placement.workers),
+            issue_access(topology.inputs, topology.sinks),
             self.edge_bytes,
             LEASES,
             self.tls is not None or len(nodes) > 1,
@@ -127,16 +152,17 @@ class RayRuntime(Runtime):
         )
 
 
-def _kept_state(uri: str | Path, name: str, topology: Topology, nodes: int) -> KeptState:
+def _seen_by_workers(option: str, uri: str | Path, nodes: int) -> str:
+    """The place as workers name it, which have a working directory of their own."""
     if is_local_directory(uri):
         if nodes > 1:
             raise TopologyError(
-                f"state={str(uri)!r} is a directory of one machine, but the cluster has {nodes} nodes, and any of them "
-                f"may have to read it: give an object store, such as s3://bucket/prefix"
+                f"{option}={str(uri)!r} is a directory of one machine, but the cluster has {nodes} nodes, and any of "
+                f"them may have to read it: give an object store, such as s3://bucket/prefix"
             )
         if not str(uri).startswith("file:"):
-            uri = Path(uri).absolute()  # workers have a working directory of their own
-    return KeptState(str(uri), name, (check_state(topology).name, 0))
+            return str(Path(uri).absolute())
+    return str(uri)
 
 
 def _check_name(name: str | None) -> None:

@@ -25,19 +25,24 @@ from topology.edges.sockets import Peer
 from topology.graph.errors import FencedError, InterlaceError, MissingPackageError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint, Secret
+from topology.handle.handle import log
+from topology.handle.log_lines import CollectedLines, LogLine, collect_prints
 from topology.handle.results_queue import Progress
 from topology.journal.opening import Opened
+from topology.journal.snapshots import Snapshots
 from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
-from topology.on_ray.worker_actor import Address, Failure, WorkerOrder
+from topology.on_ray.worker_actor import Address, Failure, KeptState, WorkerOrder
 from topology.process.memory import keep_freed_memory
 from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.vitals import read_vitals
 from topology.process.without_pandas import hide_pandas
 from topology.tasks.metrics import TaskMetrics
 
 if TYPE_CHECKING:
     from topology.flight.client_port import ClientPort
     from topology.flight.progress_reports import ProgressReports
+    from topology.process.state import StatePlace
 
 CALL_SECONDS = 5.0
 
@@ -56,14 +61,16 @@ class WorkerProcess:
         self._port: ClientPort | None = None
         self._reports: ProgressReports | None = None
         self._opened: Opened | None = None
+        snapshots: Snapshots | None = None
         try:
             topology, settings = cast(tuple[Topology, GroupSettings], loads(order.work))
             self._edge_bytes = settings.edge_bytes
-            if order.state is not None and order.state.task in order.tasks:
-                from topology.process.state import open_state
-
-                self._opened = open_state(order.state.uri, order.state.name, topology, settings.spill_directory)
-            self._group = TaskGroup(topology, order.tasks, settings, self._failed, self._opened)
+            if order.state is not None:
+                place = _place(order.state)
+                if order.state.task in order.tasks:
+                    self._opened = place.open(topology, settings.spill_directory)
+                snapshots = place.open_snapshots(topology)
+            self._group = TaskGroup(topology, order.tasks, settings, self._failed, self._opened, snapshots=snapshots)
         except TaskError as error:
             self._failed(error)
             return
@@ -82,7 +89,7 @@ class WorkerProcess:
         fed_from_elsewhere = {
             name: (task.origins, task.inbox)
             for name, task in here.items()
-            if any(origin.component and (origin.component, origin.task) not in here for origin in task.origins)
+            if any(feeder not in here for feeder in self._group.topology.feeders(name[0]))
         }
         self._receiver = EdgeReceiver(
             order.authority, fed_from_elsewhere, order.host, order.certificate, order.incarnation
@@ -120,6 +127,7 @@ class WorkerProcess:
                         self._edge_bytes,
                         partial(self._edge_broke, producer),
                         order.certificate,
+                        whole_steps=bool(group.topology.sequencer),
                     )
 
         def near(component: str) -> list[int]:
@@ -138,11 +146,23 @@ class WorkerProcess:
         """The counters of the tasks so far."""
         return () if self._group is None else self._group.metrics()
 
+    def task_of(self, thread: int) -> TaskName | None:
+        """The task that a thread works for."""
+        return None if self._group is None else self._group.task_of(thread)
+
+    def savepoint(self) -> str:
+        """Copy what is needed to go on from here; only where the state is kept."""
+        state, opened = self._order.state, self._opened
+        assert state is not None
+        assert opened is not None
+        return _place(state).save(opened.journal)
+
     def close(self) -> None:
         """Close all queues and edges, which wakes everyone who waits here and in the workers that feed this one."""
         if self._group is not None:
             self._group.close_queues()
             self._group.ingest.close()
+            self._group.tell_stopped()
         if self._reports is not None:
             self._reports.close()
         self._over.set()
@@ -165,23 +185,25 @@ class WorkerProcess:
         from topology.flight.server import TopologyServer
 
         order, opened = self._order, self._opened
-        port = ClientPort(order.authority, order.host, order.certificate, settings.quotas)
+        port = ClientPort(order.authority, order.host, order.certificate, settings.quotas, order.client_port)
         TopologyServer(
             group.topology, group.ingest, group.results, port=port, authority=order.authority, settled=self._settle
         )
         if opened is not None:
-            from topology.flight.progress_reports import serve_progress
+            from topology.flight.progress_reports import serve_progress, serve_snapshots
 
             def record(sink: str, progress: Progress) -> None:
                 group.record_progress(opened.journal, sink, progress).wait()
 
             serve_progress(port, order.incarnation, record)
+            if group.rounds is not None:
+                serve_snapshots(port, order.incarnation, group.rounds.saved)
         return port
 
     def _report_progress(self, group: TaskGroup, addresses: Mapping[TaskName, Address]) -> None:
         """Let the worker that keeps the journal know how far the sinks here are, if it is another one."""
         order = self._order
-        if order.state is None or self._opened is not None or not group.results:
+        if order.state is None or self._opened is not None or not (group.results or group.snapshots):
             return
         from topology.flight.progress_reports import ProgressReports
 
@@ -189,6 +211,8 @@ class WorkerProcess:
         self._reports = ProgressReports(Endpoint(journal, Secret(order.channel_token), order.root), order.incarnation)
         for sink, queue in group.results.items():
             queue.on_progress = partial(self._reports.report, sink)
+        if group.snapshots is not None:
+            group.snapshots.on_saved = self._reports.report_snapshot
 
     def _settle(self) -> None:
         """Wait until what has been acknowledged here is so after a failure, too."""
@@ -220,16 +244,27 @@ class WorkerProcess:
         self.close()
 
 
-def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[], None]) -> None:
+def collect_lines(task_of: Callable[[int], TaskName | None]) -> CollectedLines:
+    """Begin to collect what this process logs and prints."""
+    lines = CollectedLines(task_of)
+    log.addHandler(lines)
+    collect_prints(lines)
+    return lines
+
+
+def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[], None], lines: CollectedLines) -> None:
     """Report to the controller until it has gone, dismisses the worker or has not answered for its lease; then `end`.
 
     A process that was frozen itself asks once more before it gives up: only unanswered calls count.
     """
     pause = threading.Event()
+    unsent: list[LogLine] = []
     while True:
         try:
-            if not ray.get(controller.beat.remote(worker), timeout=CALL_SECONDS):
+            unsent += lines.fetch()
+            if not ray.get(controller.beat.remote(worker, unsent, read_vitals()), timeout=CALL_SECONDS):
                 break
+            unsent = []
             lease.renew()
         except ray.exceptions.GetTimeoutError:
             if lease.lapsed:
@@ -239,6 +274,12 @@ def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[]
                 break
         pause.wait(RENEWAL_SECONDS)
     end()
+
+
+def _place(state: KeptState) -> StatePlace:
+    from topology.process.state import StatePlace  # most workers keep no state, and need no stores
+
+    return StatePlace(state.uri, state.name, state.savepoint, state.new_query)
 
 
 def _is_gone(controller: Any) -> bool:

@@ -27,6 +27,7 @@ class WorkerOrder:
     certificate:   what proves that address to clients; None on loopback.
     channel_token: the token that workers show each other.
     state:         what survives the worker; None: nothing does.
+    client_port:   where its predecessor listened for clients, on the same machine; 0: there was none.
     """
 
     work: bytes = field(repr=False)
@@ -39,15 +40,18 @@ class WorkerOrder:
     authority: Authority = field(repr=False)
     channel_token: str = field(repr=False)
     state: KeptState | None = None
+    client_port: int = 0
 
 
 @dataclass(frozen=True)
 class KeptState:
-    """Where the state of a topology is kept, and the task whose worker keeps it."""
+    """Where the state of a topology is kept (see `StatePlace`), and the task whose worker keeps it."""
 
     uri: str = field(repr=False)  # it may hold keys
     name: str
     task: TaskName
+    savepoint: str | None = field(default=None, repr=False)
+    new_query: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,11 +96,12 @@ def worker_class(name: str) -> type:
             prepare()
             from topology.on_ray.by_value import loads
             from topology.on_ray.lease import Lease
-            from topology.on_ray.worker import WorkerProcess, serve_while_led
+            from topology.on_ray.worker import WorkerProcess, collect_lines, serve_while_led
 
             given = loads(order)
             self._process = WorkerProcess(given)
-            reporting = (controller, worker, Lease(given.lease_seconds), self._end)
+            self._lines = collect_lines(self._task_of)
+            reporting = (controller, worker, Lease(given.lease_seconds), self._end, self._lines)
             threading.Thread(target=serve_while_led, args=reporting, name="reporting", daemon=True).start()
 
         def restart(self, order: bytes) -> Any:
@@ -119,8 +124,17 @@ def worker_class(name: str) -> type:
         def metrics(self) -> Any:
             return self._process.metrics()
 
+        def lines(self) -> Any:
+            return self._lines.fetch()
+
+        def savepoint(self) -> str:
+            return self._process.savepoint()
+
         def close(self) -> None:
             self._process.close()
+
+        def _task_of(self, thread: int) -> Any:
+            return self._process.task_of(thread)  # the process object changes with every life
 
         def _end(self) -> None:
             import os

@@ -10,23 +10,24 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import ray
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from topology.handle.endpoint import LOOPBACK, Endpoint
-from topology.handle.status import WorkerStatus
+from topology.handle.endpoint import LOOPBACK, PLAIN, Endpoint, location_of
+from topology.handle.status import Vitals, WorkerStatus
 from topology.on_ray.by_value import dumps
-from topology.on_ray.charter import NAMESPACE, Charter
+from topology.on_ray.charter import NAMESPACE, Charter, latest_ports, remember_ports
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease, WakingClock
 from topology.on_ray.reservation import Reservation, release_named
 from topology.on_ray.worker_actor import Address, Failure, WorkerOrder, worker_class
 from topology.placement.cluster_node import ClusterNode
 from topology.placement.placement import WorkerPlan
-from topology.security.tokens import Authority, Grant, Right
 
 if TYPE_CHECKING:
     from topology.graph.graph import TaskName
+    from topology.handle.log_lines import LogLine
     from topology.security.certificates import IssuesCertificates
     from topology.tasks.metrics import TaskMetrics
 
@@ -62,6 +63,7 @@ class Worker:
         self.address: Address | None = None
         self.lease = lease
         self.key = key
+        self.vitals: Vitals | None = None
 
     @property
     def place(self) -> str:
@@ -73,7 +75,8 @@ class Worker:
     def status(self, topology: str) -> WorkerStatus:
         """The worker as clients see it."""
         pid = 0 if self.address is None else self.address.pid
-        return WorkerStatus(f"{topology}/{self.plan.name}", self.host, pid, self.plan.tasks, self.lease.silent)
+        name = f"{topology}/{self.plan.name}"
+        return WorkerStatus(name, self.host, pid, self.plan.tasks, self.lease.silent, self.vitals)
 
     def reason(self, error: Exception) -> str:
         """Why Ray got no answer from it; the last line is the one that the user reads first."""
@@ -96,12 +99,7 @@ class Workforce:
         self._controller = controller
         self._clock = clock
         self._tell = tell
-        self._authority = Authority()
-        self._channel_token = self._authority.issue(Grant(Right.CHANNEL))
-        self._tokens = {
-            (name, control): self._authority.issue(*rights)
-            for name, control, rights in _rights(charter.inputs, charter.sinks)
-        }
+        self._ports: dict[str, int] = {}  # of workers that clients call, by what they hold and their machine
         self._credentials: IssuesCertificates | None = None
         self._reservation: Reservation | None = None
         self._workers: dict[str, Worker] = {}
@@ -115,7 +113,7 @@ class Workforce:
         """Where clients reach inputs and sinks, with and without control; those whose worker has started."""
         where = {task: worker.address for worker in self._workers.values() for task in worker.plan.tasks}
         found = {}
-        for (name, control), token in self._tokens.items():
+        for (name, control), token in self._charter.access.clients.items():
             address = where.get((name, 0))
             if address is not None:
                 found[name, control] = Endpoint(address.clients, token, self._root)
@@ -124,10 +122,10 @@ class Workforce:
     async def start(self) -> tuple[int, int] | None:
         """Make all workers and start them; return the progress of the journal, if there is one."""
         charter = self._charter
-        plans = charter.placement.workers
-        self._reservation = Reservation(charter.name, charter.placement)
+        plans = charter.layout.placement.workers
+        self._reservation = Reservation(charter.name, charter.layout.placement)
         nodes = await self._reserved(self._reservation)
-        if charter.encrypted:
+        if charter.encrypted and self._credentials is None:
             from topology.security.own_certificates import credentials
 
             self._credentials = credentials(charter.tls)
@@ -142,8 +140,9 @@ class Workforce:
         self.life += 1
         if self._reservation is None:
             await self._end_strangers()
+            self._ports = await in_thread(partial(latest_ports, self._charter))
             return await self.start()
-        plans = self._charter.placement.workers
+        plans = self._charter.layout.placement.workers
         orders = {
             plan.name: dumps(self._order(index, plan, self._host(self._workers[plan.name].host)))
             for index, plan in enumerate(plans)
@@ -160,6 +159,22 @@ class Workforce:
                     self._workers[plan.name] = await self._make(index, plan, node)
         return await self._connect()
 
+    async def start_with(self, charter: Charter) -> tuple[int, int] | None:
+        """Begin another life, laid out in another way: all workers end, and others start."""
+        self.life += 1
+        await self.end()
+        self._workers.clear()
+        self._charter = charter
+        return await self.start()
+
+    async def savepoint(self) -> str:
+        """Let the worker that keeps the state copy it; return where the copy is."""
+        state = self._charter.state
+        assert state is not None
+        keeper = next(worker for worker in self.workers if state.task in worker.plan.tasks)
+        place: str = await _answer(keeper.actor.savepoint.remote())
+        return place
+
     async def metrics(self, seconds: float) -> tuple[TaskMetrics, ...]:
         """What each task has counted."""
         answers = await asyncio.wait_for(
@@ -174,6 +189,14 @@ class Workforce:
         except (ray.exceptions.RayError, TimeoutError):  # a worker that is gone has no metrics
             return ()
 
+    async def last_lines(self) -> dict[str, list[LogLine]]:
+        """What workers have logged since their last report, of those that answer."""
+        calls = {worker.plan.name: _answer(worker.actor.lines.remote()) for worker in self.workers}
+        answers = await asyncio.gather(
+            *(asyncio.wait_for(call, STOP_SECONDS) for call in calls.values()), return_exceptions=True
+        )
+        return {name: lines for name, lines in zip(calls, answers, strict=True) if isinstance(lines, list)}
+
     async def end(self) -> None:
         """Ask the workers to close, then kill their processes, wait until they have ended and free the resources."""
         actors = [worker.actor for worker in self.workers]
@@ -187,7 +210,7 @@ class Workforce:
 
     async def _end_strangers(self) -> None:
         """End the workers of a controller that died, and free what it had reserved."""
-        for plan in self._charter.placement.workers:
+        for plan in self._charter.layout.placement.workers:
             with suppress(ValueError):
                 ray.kill(ray.get_actor(f"{self._charter.name}/{plan.name}", NAMESPACE))
         await in_thread(partial(release_named, self._charter.name))
@@ -208,6 +231,10 @@ class Workforce:
                 raise LaunchError(answer.text, answer.task)
             self._workers[name].address = answer
             progress = progress or answer.progress
+            if answer.clients:
+                self._ports[self._port_of(self._workers[name].plan, answer.clients)] = _port(answer.clients)
+        if self._charter.state is not None:
+            await in_thread(partial(remember_ports, self._charter, dict(self._ports)))
         addresses = {task: worker.address for worker in self.workers for task in worker.plan.tasks}
         await self._ask("start", addresses)
         return progress
@@ -216,9 +243,16 @@ class Workforce:
         charter = self._charter
         certificate = None if self._credentials is None else self._credentials.issue(host)
         return WorkerOrder(
-            charter.work[index], plan.tasks, self.life, charter.leases.worker, host, certificate, self._root,
-            self._authority, self._channel_token, charter.state,
+            charter.layout.work[index], plan.tasks, self.life, charter.leases.worker, host, certificate, self._root,
+            charter.access.authority, charter.access.channel, charter.state,
+            self._ports.get(self._port_of(plan, location_of(PLAIN, host, 0)), 0),
         )  # fmt: skip
+
+    def _port_of(self, plan: WorkerPlan, location: str) -> str:
+        """What tells the port of a worker from others: its first input or sink, and its machine."""
+        named = {*self._charter.inputs, *self._charter.sinks}
+        held = next((component for component, _ in plan.tasks if component in named), "")
+        return f"{held} on {urlsplit(location).hostname}"
 
     def _host(self, address: str) -> str:
         """Where a worker on the node of this address listens."""
@@ -321,13 +355,8 @@ async def _settled(references: Iterable[Any], seconds: float) -> None:
             future.exception()  # a dead process is what was wanted
 
 
-def _rights(inputs: Iterable[str], sinks: Iterable[str]) -> Iterable[tuple[str, bool, tuple[Grant, ...]]]:
-    for name in inputs:
-        yield name, False, (Grant(Right.WRITE, name),)
-        yield name, True, (Grant(Right.WRITE, name), Grant(Right.CONTROL, name))
-    for name in sinks:
-        for control in (False, True):
-            yield name, control, (Grant(Right.READ, name),)
+def _port(location: str) -> int:
+    return urlsplit(location).port or 0
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,24 +1,38 @@
-"""Opens the state of a topology: the journal that it goes on from."""
+"""Opens the state of a topology: the journal that it goes on from, and the snapshots of its tasks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from topology.durable.open_store import open_store
+import pyarrow as pa
+
+from topology.durable.copying import restore
+from topology.durable.open_store import open_store, place_below
+from topology.entry.input_guard import InputGuard
 from topology.graph.components import Sink, Spout
 from topology.graph.errors import TopologyError
-from topology.graph.graph import Node, Topology
+from topology.graph.graph import Topology
+from topology.journal.journal import Journal
+from topology.journal.new_query import NewQuery
 from topology.journal.opening import Opened, open_journal
+from topology.journal.snapshots import Snapshots
+from topology.steps.sequenced import sequenced
 
 
-def check_state(topology: Topology) -> Node:
-    """Return the component that decides; a topology that could not go on from a state is refused."""
-    deciding = topology.deciding
-    if deciding is None or deciding.parallelism != 1:
+def with_state(topology: Topology) -> Topology:
+    """Return the topology as it runs with a state: where no gate puts rows in order, a sequencer puts them in steps.
+
+    A topology that could not go on from a state is refused.
+    """
+    for part in topology.parts:
         raise TopologyError(
-            f"topology '{topology.name}' cannot keep its state: no component puts its rows in one order, as the gate "
-            f"of a join does; launch it without state="
+            f"topology '{topology.name}' cannot keep its state: the {part.kind} '{part.name}' is a part of it, and "
+            f"what parts and the components around them know is not kept; launch the topology without state=, or a "
+            f"join on its own, join.launch(...)"
         )
     for node in topology.nodes:
         if isinstance(node.component, Spout):
@@ -26,7 +40,22 @@ def check_state(topology: Topology) -> Node:
                 f"component '{node.name}' is a spout, whose rows are not kept: send them to an input instead, or "
                 f"launch without state="
             )
-    return deciding
+        if node.component.tick_seconds is not None:
+            raise TopologyError(
+                f"component '{node.name}' asks for ticks of the clock, which would come at other moments after a "
+                f"failure: use event time, or launch without state="
+            )
+    if topology.sequencer:
+        return topology
+    deciding = topology.deciding
+    if deciding is None:
+        return sequenced(topology)
+    if deciding.parallelism != 1:
+        raise TopologyError(
+            f"topology '{topology.name}' cannot keep its state: component '{deciding.name}' decides in what order rows "
+            f"come, and has {deciding.parallelism} tasks; give it one, or launch without state="
+        )
+    return topology
 
 
 def is_local_directory(uri: str | Path) -> bool:
@@ -34,18 +63,61 @@ def is_local_directory(uri: str | Path) -> bool:
     return isinstance(uri, Path) or urlsplit(uri).scheme in ("", "file")
 
 
-def open_state(uri: str | Path, name: str, topology: Topology, spill_directory: str | None) -> Opened:
-    """Open what is kept under a name, for a topology that `check_state` has accepted, or for the share of a worker."""
-    deciding = topology.deciding
-    assert deciding is not None
-    sinks = [each for each in topology.sinks if not _is_aside(topology, each)]
-    return open_journal(
-        open_store(uri, quote(name, safe=" ")),
-        topology.identity,
-        sinks,
-        deciding.component.start_for,
-        spill_directory=spill_directory,
-    )
+@dataclass(frozen=True)
+class StatePlace:
+    """Where the state of a topology is kept.
+
+    uri:       a directory, or a URI of `pyarrow.fs`.
+    name:      of the topology; its state is below the URI, under this name.
+    savepoint: what to begin with if nothing is kept there yet; None: nothing.
+    new_query: what is kept there may be for another query, from whose rows this one goes on.
+    """
+
+    uri: str | Path = field(repr=False)  # it may hold keys
+    name: str
+    savepoint: str | None = field(default=None, repr=False)
+    new_query: bool = False
+
+    def open(self, topology: Topology, spill_directory: str | None = None) -> Opened:
+        """Open the journal, for a topology that `with_state` has made, or for the share of a worker."""
+        deciding = topology.deciding
+        assert deciding is not None
+        store = open_store(self.uri, _folder(self.name))
+        if self.savepoint is not None:
+            saved = open_store(self.savepoint)
+            try:
+                restore(saved, store)
+            finally:
+                saved.close()
+        return open_journal(
+            store,
+            topology.identity,
+            [each for each in topology.sinks if not _is_aside(topology, each)],
+            deciding.component.start_for,
+            spill_directory=spill_directory,
+            with_snapshots=bool(topology.sequencer),
+            intake=topology.intake,
+            new_query=NewQuery(partial(_check_schemas, topology), deciding.component.adopt) if self.new_query else None,
+        )
+
+    def open_snapshots(self, topology: Topology) -> Snapshots | None:
+        """Open the place for the snapshots of the tasks; None if they keep none."""
+        return Snapshots(open_store(self.uri, f"{_folder(self.name)}/snapshots")) if topology.sequencer else None
+
+    def save(self, journal: Journal) -> str:
+        """Copy what the topology needs to go on from here, below the URI; return the place of the copy."""
+        folder = f"savepoints/{_folder(self.name)}"
+        name = journal.save(lambda name: open_store(self.uri, f"{folder}/{name}"))
+        return place_below(self.uri, f"{folder}/{name}")
+
+
+def _check_schemas(topology: Topology, schemas: Mapping[str, pa.Schema]) -> None:
+    for stream, schema in schemas.items():
+        InputGuard(stream, topology.require_input(stream)).pin(schema)
+
+
+def _folder(name: str) -> str:
+    return quote(name, safe=" ")
 
 
 def _is_aside(topology: Topology, sink: str) -> bool:

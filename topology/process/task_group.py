@@ -17,11 +17,12 @@ from functools import partial
 
 from topology.checks.quotas import Quotas
 from topology.durable.group_commit import Ticket
+from topology.entry.idle_watch import EntryClock
 from topology.entry.ingest import Ingest
-from topology.graph.components import DecidingTask, Emit, Input, SpoutTask, Task, TaskContext
+from topology.graph.components import DecidingTask, Emit, Facts, Input, Sink, SpoutTask, Task, TaskContext
 from topology.graph.errors import InterlaceError, StoppedError, TaskError
 from topology.graph.graph import Node, TaskName, Topology
-from topology.graph.messages import Batch, Message
+from topology.graph.messages import Barrier, Batch, Message, Restore
 from topology.handle.handle import log
 from topology.handle.results_queue import Progress, ResultsQueue
 from topology.handle.spilling_results import results_queue
@@ -29,15 +30,23 @@ from topology.journal.events import Acknowledged
 from topology.journal.journal import Journal
 from topology.journal.opening import Opened
 from topology.journal.recording import RecordedSteps, RecordingCore, repeat
+from topology.journal.snapshot_rounds import SnapshotRounds
+from topology.journal.snapshots import Snapshot, Snapshots
 from topology.process.task_threads import DrivenTask, TaskThreads
+from topology.process.ticker import Ticker
+from topology.steps.aligned import AlignedCore
+from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
-from topology.tasks.metrics import TaskCounters, TaskMetrics
+from topology.tasks.metrics import EdgeMetrics, TaskCounters, TaskMetrics
 from topology.tasks.outgoing_edge import OutgoingEdge
+from topology.tasks.task_hook import TaskHook, call_hooks
 from topology.tasks.task_loop import Channel, Outputs, TaskCore, run_spout
 from topology.tasks.user_traceback import user_traceback
 
 UNREAD_WARNING_SECONDS = 10.0
 JOIN_SECONDS = 10.0
+ATTEMPTS = 3
+"""A task is asked for its counters while it runs: Python refuses to iterate over a mapping that grows meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +57,16 @@ class GroupSettings:
     spill_directory: where rows that wait for slower sources are spilled; None: the system's temporary directory.
     threads:         threads that drive the tasks; None: one more than there are cores, as one often waits for the GIL.
     quotas:          what clients of the group's inputs and sinks may use; None: the defaults of `Quotas`.
+    clock:           see `Ingest`.
+    hooks:           called when tasks start, stop and fail.
     """
 
     edge_bytes: int = DEFAULT_CAPACITY
     spill_directory: str | None = None
     threads: int | None = None
     quotas: Quotas | None = None
+    clock: EntryClock | None = None
+    hooks: tuple[TaskHook, ...] = ()
 
 
 class HostedTask:
@@ -63,23 +76,48 @@ class HostedTask:
         self.node = node
         self.number = number
         self.origins = topology.origins(node.name)
-        self.inbox = Inbox(max(1, len(self.origins)), settings.edge_bytes)
-        self.counters = TaskCounters()
-        context = TaskContext(
-            node.name, number, node.parallelism, self.origins, spill_directory=settings.spill_directory
+        self.feeders = topology.feeders(node.name) or (("", 0),)
+        self.given = given_origins(topology, node.name)
+        self.is_aligned = bool(topology.sequencer) and not (
+            node.name == topology.sequencer or isinstance(node.component, Input)
         )
+        self.inbox = Inbox(max(1, len(self.origins)), settings.edge_bytes, whole_steps=self.is_aligned)
+        self.counters = TaskCounters()
+        self.context = TaskContext(node.name, number, node.parallelism, self.given, settings.spill_directory)
+        self.task = self.build()
+        if self.is_aligned:
+            check_snapshots(node, self.task)
+
+    def build(self) -> Task | SpoutTask:
+        """Make a task, without any state."""
         try:
-            self.task = node.component.build(context)
+            return self.node.component.build(self.context)
         except Exception as error:
-            raise TaskError(node.name, number, user_traceback(error)) from error
+            raise TaskError(self.node.name, self.number, user_traceback(error)) from error
 
     @property
     def name(self) -> TaskName:
         return self.node.name, self.number
 
-    def metrics(self) -> TaskMetrics:
-        """Copy the task's counters."""
-        return TaskMetrics.of(self.node.name, self.number, self.counters, self.inbox.nbytes, self.task.metrics())
+    def metrics(self, of_results: Mapping[str, float] | None = None) -> TaskMetrics:
+        """Copy the task's counters; `of_results` are those of a sink's results."""
+        waiting, counters = self.inbox.waiting_bytes, self.counters
+        edges = tuple(
+            EdgeMetrics(*feeder, rows, size, waiting[index])
+            for index, (feeder, rows, size) in enumerate(
+                zip(self.feeders, counters.edge_rows, counters.edge_bytes, strict=False)
+            )
+        )
+        asked, details = self._asked()
+        own = {**asked, **(of_results or {})}
+        return TaskMetrics.of(self.node.name, self.number, counters, sum(waiting), own, edges, details)
+
+    def _asked(self) -> tuple[Mapping[str, float], Facts]:
+        """What the task tells about itself; asked again if it changed in the middle of its answer."""
+        for _ in range(ATTEMPTS):
+            with suppress(RuntimeError):
+                return self.task.metrics(), self.task.details()
+        return self.task.metrics(), self.task.details()
 
 
 class TaskGroup:
@@ -87,6 +125,8 @@ class TaskGroup:
 
     on_failure: called with the error of a task that fails, and once for each edge that breaks.
     opened:     the journal of the topology, if this group has its inputs and the task that decides; None: none is kept.
+    snapshots:  where the tasks of a topology with a sequencer keep theirs.
+    results:    the queues of an earlier group with the same sinks, which has ended; None: there was none.
     driven:     the tasks that are not spouts, by name.
     """
 
@@ -97,31 +137,41 @@ class TaskGroup:
         settings: GroupSettings,
         on_failure: Callable[[TaskError], None],
         opened: Opened | None = None,
+        results: Mapping[str, ResultsQueue] | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self.topology = topology
         self._opened = opened
+        self.snapshots = snapshots
+        self.rounds: SnapshotRounds | None = None
+        if opened is not None and snapshots is not None:
+            tasks = tasks_with_snapshots(topology)
+            self.rounds = SnapshotRounds(opened.journal, opened.life, tasks, snapshots)
         self._recorded_progress: Ticket | None = None
         self.tasks = {
             (component, number): HostedTask(topology, topology.node(component), number, settings)
             for component, number in names
         }
-        self.results: dict[str, ResultsQueue] = {
+        self.results: Mapping[str, ResultsQueue] = results or {
             sink: results_queue(sink, topology.node(sink).component, settings.edge_bytes, settings.spill_directory)
             for sink in topology.sinks
             if (sink, 0) in self.tasks
         }
-        self.ingest = Ingest(settings.spill_directory, opened=opened)
+        self.ingest = Ingest(settings.spill_directory, settings.clock, opened)
         for (component, _), task in self.tasks.items():
             if isinstance(task.node.component, Input):
                 put, wait = partial(self._put_input, task.inbox), partial(self._wait_for_room, task.inbox)
                 self.ingest.add(component, task.node.component, put, wait)
         if opened is not None:
-            self._keep_progress(opened)
+            self._keep_progress(opened, rejoins=results is not None)
         self._on_failure = on_failure
+        self._hooks = settings.hooks
+        self._hooked = False
         self._edges: dict[tuple[TaskName, TaskName], OutgoingEdge] = {}
         self.driven: dict[TaskName, DrivenTask] = {}
-        self._spouts: list[threading.Thread] = []
+        self._spouts: dict[TaskName, threading.Thread] = {}
         self._threads = TaskThreads(settings.threads or 1 + (os.cpu_count() or 1), self._task_failed)
+        self._ticker: Ticker | None = None
 
     def connect(
         self,
@@ -133,49 +183,105 @@ class TaskGroup:
         near: the tasks of a component on this machine; None: all of them.
         """
         self._edges = dict(edges or {})
-        near = near or (lambda component: range(self.topology.node(component).parallelism))
+        if near is None or self.topology.sequencer:  # where tasks run may change; what they do must not
+            near = lambda component: range(self.topology.node(component).parallelism)  # noqa: E731
         for name, hosted in self.tasks.items():
             if isinstance(hosted.task, Task):
                 self.driven[name] = self._drive(hosted, hosted.task, near)
             else:
                 spout = partial(self._run_spout, hosted, hosted.task, near)
-                self._spouts.append(threading.Thread(target=spout, name=f"{name[0]}[{name[1]}]", daemon=True))
+                self._spouts[name] = threading.Thread(target=spout, name=f"{name[0]}[{name[1]}]", daemon=True)
         for name, driven in self.driven.items():
             self._call_when_ready(name, driven)
 
     def start(self) -> None:
         """Start the threads; each task is idle once before its first message."""
+        for task in self.tasks.values():
+            call_hooks(self._hooks, lambda hook, task=task: hook.on_start(task.context))  # type: ignore[misc]
+        self._hooked = True
         self._threads.start()
-        for driven in self.driven.values():
-            self._threads.notify(driven)
-        for spout in self._spouts:
+        self.schedule_all()
+        for spout in self._spouts.values():
             spout.start()
         self.ingest.resume()
+        if intervals := self.tick_intervals:
+            self._ticker = Ticker(intervals, self._tick)
+            self._ticker.start()
+
+    @property
+    def tick_intervals(self) -> dict[TaskName, float]:
+        """The tasks that ask for ticks, each with its interval in seconds."""
+        asked = {name: self.tasks[name].node.component.tick_seconds for name in self.driven}
+        return {name: seconds for name, seconds in asked.items() if seconds is not None}
+
+    @property
+    def journal(self) -> Journal:
+        """The journal; only where one is kept here."""
+        assert self._opened is not None, "a state is kept elsewhere, or not at all"
+        return self._opened.journal
+
+    def schedule_all(self) -> TaskThreads:
+        """Make every task ready, and return what they wait for: threads, or somebody who steps them by hand."""
+        for driven in self.driven.values():
+            self._threads.notify(driven)
+        return self._threads
 
     def metrics(self) -> tuple[TaskMetrics, ...]:
         """What each task has counted so far."""
-        return tuple(task.metrics() for task in self.tasks.values())
+        return tuple(
+            task.metrics(self.results[component].metrics() if component in self.results else None)
+            for (component, _), task in self.tasks.items()
+        )
+
+    def task_of(self, thread: int) -> TaskName | None:
+        """The task that a thread of this process works for; None: for none."""
+        driven = self._threads.at_work_for(thread)
+        return next(
+            (name for name, each in self.driven.items() if each is driven),
+            next((name for name, spout in self._spouts.items() if spout.ident == thread), None),
+        )
 
     def close_queues(self, error: Exception | None = None) -> None:
         """Close all queues and edges, which wakes everyone who waits; readers of results get `error`."""
-        for task in self.tasks.values():
-            task.inbox.close()
+        self.close_edges()
         for queue in self.results.values():
             queue.close(error)
+
+    def close_edges(self) -> None:
+        """As `close_queues`, but the results stay: another group goes on with them."""
+        for task in self.tasks.values():
+            task.inbox.close()
         for edge in self._edges.values():
             edge.close()
 
-    def join(self) -> None:
-        """Wait until the threads have ended, after `close_queues`; log those that do not end."""
+    def join(self) -> list[str]:
+        """Wait until the threads have ended, after `close_queues`; log and return the tasks that do not end."""
+        if self._ticker is not None:
+            self._ticker.stop()
         busy = self._threads.stop(JOIN_SECONDS)
-        for spout in self._spouts:
+        for spout in self._spouts.values():
             if spout.ident is not None:
                 spout.join(JOIN_SECONDS)
-        for name in [*busy, *(spout.name for spout in self._spouts if spout.is_alive())]:
+        busy += [spout.name for spout in self._spouts.values() if spout.is_alive()]
+        for name in busy:
             log.warning("%s is still busy; it ends with the process", name)
+        self.tell_stopped()
         self.ingest.close()
+        if self.snapshots is not None:
+            self.snapshots.close()
         if self._opened is not None:
             self._opened.journal.close()
+        return busy
+
+    def tell_stopped(self) -> None:
+        """Let the hooks know, once, that the tasks that were started get no more calls."""
+        hooked, self._hooked = self._hooked, False
+        for task in self.tasks.values() if hooked else ():
+            call_hooks(self._hooks, lambda hook, task=task: hook.on_stop(task.context))  # type: ignore[misc]
+
+    def _tick(self, name: TaskName, seconds: float) -> None:
+        self.driven[name].tick(seconds)
+        self._threads.notify(self.driven[name])
 
     def _drive(self, hosted: HostedTask, task: Task, near: Callable[[str], Sequence[int]]) -> DrivenTask:
         """Make the part of a task that the threads use: how it takes messages, sends, and asks for room."""
@@ -183,6 +289,7 @@ class TaskGroup:
         send: Callable[[Emit], None]
         room: Callable[[], bool]
         edges: dict[TaskName, OutgoingEdge] = {}
+        outputs: Outputs | None = None
         if hosted.node.name in self.results:
             queue = self.results[hosted.node.name]
             send, room = partial(queue.push, hosted.counters), lambda: queue.has_room
@@ -192,7 +299,8 @@ class TaskGroup:
                 name: partial(inbox.push, index) for name, (inbox, index) in inboxes.items()
             }
             channels |= {name: edge.push for name, edge in edges.items()}
-            send = self._outputs(hosted, channels, near).send
+            outputs = self._outputs(hosted, channels, near)
+            send = outputs.send
             main = {name for name in [*inboxes, *edges] if self._holds_back(hosted.node, name[0])}
             room = partial(
                 _all_have_room,
@@ -201,10 +309,25 @@ class TaskGroup:
             )
         pause = partial(_flush, list(edges.values()))
         if self._opened is not None and isinstance(task, DecidingTask):
+            if self.snapshots is not None and outputs is not None:
+                send = partial(_send_and_keep, hosted.name, self.snapshots, outputs)
             core, send, room = self._recorded(hosted, task, self._opened, send, room, pause)
+        elif hosted.is_aligned:
+            core = self._aligned(hosted, task, outputs)
         else:
             core = TaskCore(task, hosted.origins, hosted.counters)
-        return DrivenTask(f"{hosted.node.name}[{hosted.number}]", depth, core, hosted.inbox, send, room, pause)
+        shown = f"{hosted.node.name}[{hosted.number}]"
+        return DrivenTask(shown, depth, core, hosted.inbox, send, room, pause, hosted.counters)
+
+    def _aligned(self, hosted: HostedTask, task: Task, outputs: Outputs | None) -> TaskCore:
+        """Let a task take the steps of its inputs in turn, and keep snapshots between them."""
+        assert self.snapshots is not None, "a topology with a sequencer has a place for snapshots"
+        has_state = hosted.node.component.snapshots and not isinstance(hosted.node.component, Sink)
+        return AlignedCore(
+            task, hosted.origins, hosted.counters, hosted.given, self.topology.sequencer, outputs,
+            partial(self.snapshots.save, hosted.name) if has_state else None,
+            partial(self.snapshots.load, hosted.name),
+        )  # fmt: skip
 
     def _recorded(
         self,
@@ -227,7 +350,7 @@ class TaskGroup:
                 failure.__cause__ = error
                 self._on_failure(failure)
 
-        steps = RecordedSteps(task, opened.journal, send, sent, lost)
+        steps = RecordedSteps(task, opened.journal, send, sent, lost, self.rounds)
         resumes = opened.resumes(self.topology.sinks)
         again = repeat(task, hosted.origins, resumes, opened.replay, opened.journal)
         core = RecordingCore(task, hosted.origins, hosted.counters, steps, again)
@@ -253,7 +376,7 @@ class TaskGroup:
         hosted = self.tasks[name]
         notify = partial(self._threads.notify, driven)
         hosted.inbox.on_arrival = notify
-        feeders = [self.driven.get((origin.component, origin.task)) for origin in hosted.origins]
+        feeders = [self.driven.get(feeder) for feeder in hosted.feeders]
         hosted.inbox.on_room = partial(self._room_for, feeders)
         if name[0] in self.results:
             self.results[name[0]].call_when_room(notify)
@@ -283,22 +406,30 @@ class TaskGroup:
         return Outputs(self.topology, hosted.node.name, hosted.number, channels, near)
 
     def _run_spout(self, hosted: HostedTask, task: SpoutTask, near: Callable[[str], Sequence[int]]) -> None:
-        inboxes, edges = self._targets(hosted.name)
-        channels: dict[TaskName, Channel] = {
-            name: partial(inbox.put, index) for name, (inbox, index) in inboxes.items()
-        }
-        channels |= {name: edge.put for name, edge in edges.items()}
-        outputs = self._outputs(hosted, channels, near)
+        outputs = self.spout_outputs(hosted, near)
         try:
             run_spout(task, outputs.send, outputs.send_all, hosted.counters)
         except StoppedError:
             return
         except BaseException as error:
-            self._on_failure(TaskError(*hosted.name, user_traceback(error)))
+            self._fail(hosted, error)
+
+    def spout_outputs(self, hosted: HostedTask, near: Callable[[str], Sequence[int]]) -> Outputs:
+        """Where the rows of a spout go; each waits for room."""
+        inboxes, edges = self._targets(hosted.name)
+        channels: dict[TaskName, Channel] = {
+            name: partial(inbox.put, index) for name, (inbox, index) in inboxes.items()
+        }
+        channels |= {name: edge.put for name, edge in edges.items()}
+        return self._outputs(hosted, channels, near)
 
     def _task_failed(self, driven: DrivenTask, error: BaseException) -> None:
         name = next(name for name, each in self.driven.items() if each is driven)
-        self._on_failure(TaskError(*name, user_traceback(error)))
+        self._fail(self.tasks[name], error)
+
+    def _fail(self, hosted: HostedTask, error: BaseException) -> None:
+        call_hooks(self._hooks, lambda hook: hook.on_error(hosted.context, error))
+        self._on_failure(TaskError(*hosted.name, user_traceback(error)))
 
     def _put_input(self, inbox: Inbox, message: Message) -> None:
         """Queue a message for an input; log a warning while it waits because results are unread."""
@@ -310,12 +441,15 @@ class TaskGroup:
         if unread:
             log.warning("send() waits: %d bytes of results are unread; read results() in another thread", unread)
 
-    def _keep_progress(self, opened: Opened) -> None:
+    def _keep_progress(self, opened: Opened, rejoins: bool) -> None:
         """Let the sinks go on where they were, and record how far their results are acknowledged."""
         for sink, queue in self.results.items():
             queue.on_progress = partial(self._acknowledged, opened.journal, sink)
             for resume in opened.resumes([sink]):
-                queue.resume(resume)
+                if rejoins:
+                    queue.rejoin(resume)
+                else:
+                    queue.resume(resume)
 
     def _acknowledged(self, journal: Journal, sink: str, progress: Progress) -> None:
         with suppress(InterlaceError):  # a journal that has ended has told everybody
@@ -324,7 +458,10 @@ class TaskGroup:
     def record_progress(self, journal: Journal, sink: str, progress: Progress) -> Ticket:
         """Record how far the results of a sink have been acknowledged, and forget what nothing depends on any more."""
         ticket = self._recorded_progress = journal.record(Acknowledged(sink, *progress))
-        journal.trim(ticket)
+        if self.rounds is None:
+            journal.trim(ticket)
+        else:
+            self.rounds.trim(ticket)
         return ticket
 
     def wait_for_acknowledgements(self) -> None:
@@ -346,3 +483,13 @@ def _all_have_room(inboxes: list[tuple[Inbox, int]], edges: list[OutgoingEdge]) 
 def _flush(edges: list[OutgoingEdge]) -> None:
     for edge in edges:
         edge.flush()
+
+
+def _send_and_keep(task: TaskName, snapshots: Snapshots, outputs: Outputs, emit: Emit) -> None:
+    """Send, and keep with each snapshot what the groupings of the sequencer go on from."""
+    match emit.message:
+        case Barrier():
+            snapshots.save(task, emit.message, Snapshot(b"", outputs.state()))
+        case Restore(barrier):
+            outputs.resume(snapshots.load(task, barrier).driver)
+    outputs.send(emit)

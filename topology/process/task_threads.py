@@ -18,9 +18,10 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from topology.graph.components import Emit
+from topology.graph.components import Emit, Task
 from topology.graph.errors import StoppedError
 from topology.tasks.inbox import Inbox
+from topology.tasks.metrics import TaskCounters
 from topology.tasks.task_loop import TaskCore
 
 TURN_SECONDS = 0.005
@@ -50,6 +51,7 @@ class DrivenTask:
         send: Callable[[Emit], None],
         room: Callable[[], bool],
         pause: Callable[[], None],
+        counters: TaskCounters,
     ) -> None:
         self.name = name
         self.depth = depth
@@ -61,10 +63,41 @@ class DrivenTask:
         self._inbox = inbox
         self._send = send
         self._room = room
-        self._pause = pause
+        self.pause = pause
+        self._counters = counters
         self._answer: Iterator[Emit] | None = None
         self._idled = False
         self._started = False
+        self._tick: float | None = None
+
+    def tick(self, seconds: float) -> None:
+        """Have the task called with the time before its next message; a tick that waits is replaced by a later one."""
+        self._tick = seconds
+
+    def watch(self, seen: Callable[[Emit], None]) -> None:
+        """Have every action shown to somebody before it is sent."""
+        send = self._send
+
+        def seen_and_sent(emit: Emit) -> None:
+            seen(emit)
+            send(emit)
+
+        self._send = seen_and_sent
+
+    def exchange(self, task: Task) -> None:
+        """Go on with another task of the same component, which has the state of this one; between two messages."""
+        assert self._answer is None, "the task is in the middle of an answer"
+        self._core.exchange(task)
+
+    @property
+    def is_between_messages(self) -> bool:
+        """Whether nothing is left of an answer."""
+        return self._answer is None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a message waits for it, or it is in the middle of an answer."""
+        return self._answer is not None or not self._inbox.is_empty
 
     @property
     def is_light(self) -> bool:
@@ -76,7 +109,7 @@ class DrivenTask:
         began = time.perf_counter()
         more = self._take_turn(began, is_deeper_ready)
         if not more:
-            self._pause()
+            self.pause()
         self.is_brief = time.perf_counter() - began < BRIEF_SECONDS
         return more
 
@@ -86,14 +119,15 @@ class DrivenTask:
             if self._core.finished or not self._has_room():
                 return False
             # Every task is idle once before its first message, whatever waits for it already.
-            found = self._inbox.poll(self._core.blocked) if self._started else None
-            self._started = True
-            if found is not None:
+            if self._started and self._tick is not None:
+                tick, self._tick = self._tick, None
+                self._answer, self._idled = self._core.tick(tick), False
+            elif self._started and (found := self._inbox.poll(self._core.blocked)) is not None:
                 self._answer, self._idled = self._core.handle(*found), False
             elif self._idled:
                 return False
             else:
-                self._answer, self._idled = self._core.idle(), True
+                self._answer, self._idled, self._started = self._core.idle(), True, True
         for emit in self._answer:
             self._send(emit)
             if not self._has_room():
@@ -110,10 +144,15 @@ class DrivenTask:
 
     def _has_room(self) -> bool:
         """Whether there is room downstream; if not, the task is `stalled` until it is told of room."""
-        if self._room():
-            return True
-        self.stalled = True
-        return self._room()  # it may have appeared before the flag was up
+        if not self._room():
+            self.stalled = True
+            if not self._room():  # it may have appeared before the flag was up
+                self._counters.blocked_since = self._counters.blocked_since or time.perf_counter()
+                return False
+        if self._counters.blocked_since:
+            self._counters.blocked_seconds += time.perf_counter() - self._counters.blocked_since
+            self._counters.blocked_since = 0.0
+        return True
 
 
 class TaskThreads:
@@ -171,6 +210,33 @@ class TaskThreads:
             thread.join(seconds)
         busy = {thread.ident or 0 for thread in others if thread.is_alive()}
         return [task.name for thread, task in self._at_work.items() if thread in busy]
+
+    @property
+    def ready(self) -> list[str]:
+        """The names of the tasks that wait for a thread."""
+        return [task.name for _, _, task in self._ready]
+
+    def step(self, number: int) -> None:
+        """Instead of threads: let one of the ready tasks, by its place among them, handle one message.
+
+        A simulation chooses. What is scheduled is what threads would find, so a task
+        that nobody wakes stands still here, too.
+        """
+        self._ready[number], self._ready[-1] = self._ready[-1], self._ready[number]
+        _, _, task = self._ready.pop()
+        task.again = False
+        more = task.step()
+        if not more:
+            task.pause()
+        with self._lock:
+            if more or task.again:
+                self._put(task)
+            else:
+                task.scheduled = False
+
+    def at_work_for(self, thread: int) -> DrivenTask | None:
+        """The task that a thread drives now."""
+        return self._at_work.get(thread)
 
     def _is_deeper_ready(self, place: float) -> bool:
         """Whether a task further downstream than this place waits for a thread; a glance, without the lock."""

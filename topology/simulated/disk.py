@@ -12,6 +12,7 @@ with its old length or with zeros, and a new file may be gone although its conte
 
 from __future__ import annotations
 
+import copy
 import errno
 import random
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ class SimulatedDisk:
     fail: the probability that a write or a sync fails with an input/output error.
     crash_in: the number of calls after which one raises `CrashedError`, having done its work in part. None: never.
     block: the bytes that a write keeps or loses together.
+    torn: the writes of which a crash has kept a part.
     """
 
     def __init__(self, seed: int = 0, block: int = 64) -> None:
@@ -52,6 +54,7 @@ class SimulatedDisk:
         self.crash_in: int | None = None
         self.block = block
         self.calls = 0
+        self.torn = 0
         self._random = random.Random(seed)
         self._seen: dict[str, _File] = {}
         self._safe: dict[str, _File] = {}
@@ -61,6 +64,26 @@ class SimulatedDisk:
     def used_bytes(self) -> int:
         """The size of all files."""
         return self._used("", 0)
+
+    def size(self, name: str) -> int:
+        """The bytes of a file."""
+        return len(self._seen[name].seen)
+
+    def copy(self) -> SimulatedDisk:
+        """Return a disk with the same content, without faults."""
+        made = SimulatedDisk(block=self.block)
+        made._random.setstate(self._random.getstate())
+        files = {id(file): copy.deepcopy(file) for of_disk in (self._seen, self._safe) for file in of_disk.values()}
+        made._seen = {name: files[id(file)] for name, file in self._seen.items()}
+        made._safe = {name: files[id(file)] for name, file in self._safe.items()}
+        return made
+
+    def unsync(self, name: str, nbytes: int) -> None:
+        """Make the last bytes of a file such that a crash may lose them, although they were synced."""
+        file = self._seen[name]
+        start = max(0, len(file.seen) - nbytes)
+        del file.safe[start:]
+        file.unsynced = [(start, len(file.seen))]
 
     def crash(self) -> None:
         """Lose what was not synced, or some of it, and start again."""
@@ -74,6 +97,7 @@ class SimulatedDisk:
             file = self._safe[name]
             for start, stop in file.unsynced:
                 self._keep_some(file, start, stop)
+                self.torn += file.safe[start:stop] not in (b"", file.seen[start:stop])
             self._safe[name] = _File(bytearray(file.safe), file.safe)
         self._seen = dict(self._safe)
         self._down = False

@@ -27,13 +27,18 @@ class Inbox:
     A sender either waits for room (`put`), or asks for room (`has_room`), does something else and is called back
     (`on_room`). Likewise `on_arrival` calls a taker that does not wait. `on_taken` is called with every message that
     is taken, by the thread that takes it.
+
+    whole_steps: a step that has begun always finds room. Where tasks take steps from several inputs in turn, one input
+                 may have to wait for the end of another one's step: if half a step could be held up, they would wait
+                 for each other.
     """
 
-    def __init__(self, inputs: int, capacity: int = DEFAULT_CAPACITY) -> None:
+    def __init__(self, inputs: int, capacity: int = DEFAULT_CAPACITY, whole_steps: bool = False) -> None:
         self._queues: list[deque[Message]] = [deque() for _ in range(inputs)]
         self._bytes = [0] * inputs
         self._steps = [0] * inputs
         self._capacity = capacity
+        self._whole_steps = whole_steps
         self._next = 0
         self._closed = False
         self._lock = threading.Lock()
@@ -46,7 +51,7 @@ class Inbox:
 
     def has_room(self, index: int) -> bool:
         """Whether the next message of this input need not wait: bytes and whole steps are within their bounds."""
-        return self._bytes[index] < self._capacity and self._steps[index] < STEPS_WAITING
+        return (self._whole_steps or self._bytes[index] < self._capacity) and self._steps[index] < STEPS_WAITING
 
     def push(self, index: int, message: Message) -> None:
         """Add a message without waiting, for a sender that has asked for room; one batch may exceed the bound."""
@@ -130,9 +135,19 @@ class Inbox:
         return self._closed
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no message waits."""
+        return not any(self._queues)
+
+    @property
     def nbytes(self) -> int:
         """Bytes waiting now, over all inputs."""
         return sum(self._bytes)
+
+    @property
+    def waiting_bytes(self) -> tuple[int, ...]:
+        """Bytes waiting now, for each input."""
+        return tuple(self._bytes)
 
     def _wait(self, index: int, size: int, timeout: float | None) -> bool:
         if not self._full(index, size):

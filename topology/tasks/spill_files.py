@@ -15,6 +15,11 @@ import pyarrow as pa
 FILE_BYTES = 256 * 1024 * 1024
 """A file of this size gets no more batches."""
 
+LEAST_FILE_BYTES = 4 * 1024 * 1024
+FILES = 8
+"""A file is as large as this part of all that is on disk, within the two bounds above. So there are few files, and what
+has been taken from a file that is not empty yet is little beside what waits."""
+
 
 @dataclass
 class _File:
@@ -33,13 +38,31 @@ class Spilled:
 
 
 class SpillFiles:
-    """Not thread-safe. Cost: one write and one read for each batch."""
+    """Not thread-safe. Cost: one write and one read for each batch.
 
-    def __init__(self, directory: str | None = None, file_bytes: int = FILE_BYTES) -> None:
+    file_bytes:  how large files may be.
+    least_bytes: how large they may be in any case.
+    keeps_one:   an empty file is used again, where batches come and go all the time.
+    """
+
+    def __init__(
+        self,
+        directory: str | None = None,
+        file_bytes: int = FILE_BYTES,
+        least_bytes: int = LEAST_FILE_BYTES,
+        keeps_one: bool = False,
+    ) -> None:
+        self._keeps_one = keeps_one
         self._directory = directory
         self._file_bytes = file_bytes
+        self._least_bytes = least_bytes
         self._files: list[_File] = []
         self.nbytes = 0
+
+    @property
+    def used_bytes(self) -> int:
+        """The size of all files, with what has been taken from them."""
+        return sum(file.end for file in self._files)
 
     @property
     def open_files(self) -> int:
@@ -53,7 +76,9 @@ class SpillFiles:
         with pa.ipc.new_stream(out, rows.schema) as writer:
             writer.write_batch(rows)
         payload = out.getvalue()
-        if not self._files or self._files[-1].end >= self._file_bytes:
+        if not self._files or self._files[-1].end >= min(
+            self._file_bytes, max(self._least_bytes, self.nbytes // FILES)
+        ):
             self._files.append(_File(tempfile.TemporaryFile(prefix="interlace-", dir=self._directory)))  # noqa: SIM115
         file = self._files[-1]
         file.content.seek(file.end)
@@ -77,6 +102,10 @@ class SpillFiles:
         spilled.file.kept -= spilled.length
         self.nbytes -= spilled.length
         if spilled.file.kept == 0:
+            if self._keeps_one and spilled.file is self._files[-1]:
+                spilled.file.content.truncate(0)
+                spilled.file.end = 0
+                return
             spilled.file.content.close()
             self._files.remove(spilled.file)
 

@@ -1,0 +1,8 @@
+"""steps: rows in steps where no gate makes them, so that a topology of a user's own bolts can be repeated.
+
+In: rows in the order in which they happen to come. Out: steps, the same for every task, and snapshots between them.
+Imports graph, durable, tasks and journal.
+
+Read in this order: sequencer (which rows make a step), sequenced (how it gets into a topology), aligned (how a task
+takes steps from several inputs), snapshots (what a task has left behind, in a store), snapshot_rounds (when all have).
+"""

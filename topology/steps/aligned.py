@@ -1,0 +1,148 @@
+"""Drives a task behind the sequencer, so that what it does is a function of the steps.
+
+The messages of each input come in stretches, and each stretch ends with a *mark*: the end of a step, a barrier, the
+place where a new life begins, the end of everything. All inputs have the same marks in the same order, as all marks
+come from the sequencer. The task takes one stretch of its first input, then one of the second, and so on; then the mark
+takes effect, and goes on downstream once.
+
+    input A   a1 a2 |1        a3 |2 |barrier
+    input B   b1    |1  b2 b3    |2 |barrier
+    the task  a1 a2 b1 |1 a3 b2 b3 |2 |barrier
+
+So rows meet in the same order, whichever comes first. `Task.on_idle` is called at the end of each step, instead of
+when nothing waits. The task sees its inputs as if there were no sequencer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from topology.graph.components import Emit, Origin, Task
+from topology.graph.errors import TopologyError
+from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Restore, Resume, Watermark
+from topology.journal.snapshots import Snapshot
+from topology.steps.sequencer import as_sent
+from topology.tasks.metrics import TaskCounters
+from topology.tasks.task_loop import Outputs, TaskCore
+
+
+class AlignedCore(TaskCore):
+    """Calls one task for each message, stretch by stretch.
+
+    origins:   the task's inputs, as messages come.
+    given:     its inputs, as its author knows them.
+    sequencer: the component that stands for the inputs of the topology.
+    outputs:   where it sends; None for a sink.
+    keep:      called with the task's snapshot at each barrier; None: it has none.
+    load:      returns the snapshot of a barrier.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        origins: Sequence[Origin],
+        counters: TaskCounters,
+        given: Sequence[Origin],
+        sequencer: str,
+        outputs: Outputs | None,
+        keep: Callable[[Barrier, Snapshot], None] | None,
+        load: Callable[[Barrier], Snapshot],
+    ) -> None:
+        super().__init__(task, given, counters)
+        counters.edge_rows, counters.edge_bytes = [0] * len(origins), [0] * len(origins)
+        self._inputs = origins
+        self._given = {(origin.component, origin.task): origin for origin in given}
+        self._sequencer = sequencer
+        self._outputs = outputs
+        self._keep = keep
+        self._load = load
+        self._turn = 0
+        self._over = False
+
+    @property
+    def finished(self) -> bool:
+        return self._over
+
+    def blocked(self, index: int) -> bool:
+        return index != self._turn
+
+    def idle(self) -> Iterator[Emit]:
+        return iter(())
+
+    def handle(self, index: int, message: Message) -> Iterator[Emit]:
+        sender = self._inputs[index]
+        if _is_mark(message):
+            return self._checked(self._marked(sender, message))
+        assert isinstance(message, Batch | Watermark | Idle | End)
+        if sender.component != self._sequencer:
+            return self._checked(self._delivered(message, self._given[sender.component, sender.task], index))
+        origin = self._given.get((message.stream, 0))
+        if origin is None:  # it is about an input that this task does not read
+            return iter(())
+        return self._checked(self._delivered(as_sent(message), origin, index))
+
+    def _delivered(self, message: Message, origin: Origin, index: int) -> Iterator[Emit]:
+        """The actions of the task for a message, and for the event time that it brings."""
+        is_end = isinstance(message, End) and not message.source
+        actions = self._task.on_input_end(origin) if is_end else self._call(message, origin, index)
+        if self._merged is not None:
+            return self._with_time(self._merged, actions, origin.index, message)
+        return self._counted(actions)
+
+    def _marked(self, sender: Origin, mark: Message) -> Iterator[Emit]:
+        """End the stretch of one input; if it is the last input, the mark takes effect."""
+        self._turn += 1
+        if isinstance(mark, End) and sender.component != self._sequencer:
+            yield from self._delivered(mark, self._given[sender.component, sender.task], sender.index)
+        if self._turn < len(self._inputs):
+            return
+        self._turn = 0
+        match mark:
+            case Punctuation():
+                yield from self._counted(self._task.on_idle())
+            case Barrier():
+                yield from self._counted(self._task.on_barrier(mark))
+                self._take_snapshot(mark)
+            case Restore(barrier):
+                self._restore(barrier)
+            case End():
+                yield from self._counted(self._task.on_end())
+                self._over = True
+        yield _Mark(mark)
+
+    def _take_snapshot(self, barrier: Barrier) -> None:
+        if self._keep is not None:
+            groupings = None if self._outputs is None else self._outputs.state()
+            merged = None if self._merged is None else self._merged.state()
+            self._keep(barrier, Snapshot(self._task.snapshot(), [groupings, merged]))
+
+    def _restore(self, barrier: Barrier) -> None:
+        if self._keep is not None:
+            snapshot = self._load(barrier)
+            groupings, merged = snapshot.driver
+            self._task.restore(snapshot.task)
+            if self._outputs is not None:
+                self._outputs.resume(groupings)
+            if self._merged is not None:
+                self._merged.resume(merged)
+
+    def _checked(self, actions: Iterable[Emit]) -> Iterator[Emit]:
+        """Let only this driver emit marks."""
+        for emit in actions:
+            if isinstance(emit, _Mark):
+                yield Emit(emit.message)
+            elif _is_mark(emit.message):
+                raise TopologyError(
+                    f"a task emits {type(emit.message).__name__}, which the topology emits itself where it keeps a "
+                    f"state: emit rows, and hold them back until on_idle() or on_end() if need be"
+                )
+            else:
+                yield emit
+
+
+class _Mark(Emit):
+    """A mark that the driver emits."""
+
+
+def _is_mark(message: Message) -> bool:
+    return isinstance(message, Punctuation | Barrier | Resume | Restore) or message == End()
