@@ -19,6 +19,8 @@ from .intake.time_order import in_time_order as in_time_order
 from .intake.waiting_run import SourceName as SourceName
 from .join import StreamJoin as StreamJoin
 from .join_run import JoinRun as JoinRun
+from .multi_join import MultiJoin as MultiJoin
+from .multi_join import MultiRun as MultiRun
 from .protocol.element_rows import ElementRows as ElementRows
 from .protocol.limits import Limits as Limits
 from .protocol.sides import SIDES as SIDES

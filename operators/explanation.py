@@ -8,8 +8,9 @@ from html import escape
 
 import pyarrow as pa
 
-from operators.join_topology import join_topology
+from operators.join_topology import AS_OF, join_topology
 from operators.protocol.sides import LEFT, RIGHT, SIDES
+from operators.query.as_of import AsOf
 from operators.query.condition import conjuncts
 from operators.query.errors import PredicateError
 from operators.query.predicate import ComparisonReader, Predicate
@@ -55,21 +56,36 @@ def explain(
     """
     plan = join_topology(join).plan()
     sections: list[tuple[str, tuple[str, ...]]] = [("condition", (str(join.condition.written),))]
-    for number, branch in enumerate(join.condition.branches):
+    if join.as_of is not None:
+        sections.append(("choice", tuple(_choice(join, join.as_of))))
+    for number, branch in enumerate(join.condition.branches if join.as_of is None else ()):
         name = "search" if len(join.condition.branches) == 1 else f"search {number + 1}"
         sections.append((name, tuple(_search(branch, join.roles))))
         sections.append(("engine" if not number else "", (str(join.engines[number]),)))
-    windows = [f"{role}: {window!r}" for role, window in zip(join.roles, join.windows, strict=True)]
-    sections += [
-        ("windows", tuple(windows)),
-        ("state", tuple(_state(join, schemas or {}))),
-        ("elements", tuple(_elements(plan))),
-    ]
+    if join.as_of is None:
+        windows = [f"{role}: {window!r}" for role, window in zip(join.roles, join.windows, strict=True)]
+        sections += [("windows", tuple(windows)), ("state", tuple(_state(join, schemas or {})))]
+    sections.append(("elements", tuple(_elements(plan))))
     if observed is not None:
         sections.append(("observed", tuple(_observed(join, observed))))
     kind = "" if str(join.kind) == "inner" else f"{join.kind} "
     title = f"{kind}join of {join.roles[LEFT]} and {join.roles[RIGHT]}, order: {join.ordering}"
     return Explanation(title, tuple(sections), plan)
+
+
+def _choice(join: ResolvedJoin, settings: AsOf) -> Iterator[str]:
+    """Say which right row each left row gets, and what is kept for it."""
+    left, right = join.roles
+    named = zip(join.roles, join.streams, strict=True)
+    times = " and ".join(f"{role}.{join.event_times[stream]}" for role, stream in named)
+    keys = " and ".join(f"{left}.{one} = {right}.{other}" for one, other in zip(*_keys(join), strict=True))
+    yield f"each row of {left} with one row of {right}: {settings}, by {times}" + (f", where {keys}" if keys else "")
+    last = f", and the last row of {right}" + (" of each key" if keys else "")
+    yield f"state: rows of {left} that wait{'' if settings.direction == 'forward' else last}"
+
+
+def _keys(join: ResolvedJoin) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return join.condition.equal_columns(LEFT), join.condition.equal_columns(RIGHT)
 
 
 def _search(branch: Predicate, roles: tuple[str, str]) -> Iterator[str]:
@@ -128,10 +144,10 @@ def _elements(plan: Plan) -> Iterator[str]:
 
 
 def _observed(join: ResolvedJoin, metrics: Metrics) -> Iterator[str]:
-    collector = join.engines[0].engine.collector
+    router, collector = ("router", join.engines[0].engine.collector) if join.as_of is None else (AS_OF, AS_OF)
     for side, role in enumerate(join.roles):
-        came = metrics.total(f"{SIDES[side]}_rows", "router")
-        yield f"{role}: {came:,.0f} rows in, {metrics.total(f'{SIDES[side]}_live', 'router'):,.0f} live"
+        came = metrics.total(f"{SIDES[side]}_rows", router)
+        yield f"{role}: {came:,.0f} rows in, {metrics.total(f'{SIDES[side]}_live', router):,.0f} live"
     results, checked = metrics.total("results", collector), metrics.total("checked_pairs", collector)
     pairs = f" of {checked:,.0f} pairs tested" if checked else ""
     yield f"{results:,.0f} results{pairs}"

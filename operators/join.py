@@ -14,10 +14,13 @@ from operators.engines.shared.engine import Engine
 from operators.explanation import Explanation, explain
 from operators.intake.gate import DEFAULT_STEP_ROWS
 from operators.join_arguments import check_launch, comparable
+from operators.join_part import join_part
 from operators.join_run import Inputs, JoinRun, run_join
 from operators.join_topology import join_topology
+from operators.query.as_of import Direction
 from operators.query.condition import Condition
 from operators.query.durations import Duration
+from operators.query.errors import JoinError
 from operators.query.expressions import Expression
 from operators.query.kinds import Kind
 from operators.query.orderings import Ordering
@@ -54,6 +57,10 @@ class StreamJoin:
     ordering:    "strict" orders results by the later row, then by the earlier; "outer" only by the later row; a number
                  k orders groups of k rows; "none" emits results as they are found (see `query.orderings`).
     step_rows:   the most rows handled together; fewer bound the latency under load, more raise the throughput.
+    retain:      columns that this join does not read, such as ["R.price"], and a later query on the same state may need
+                 (docs/reliability.md): rows without them are refused, and `needed_columns` names them.
+    direction:   of an as-of join: "backward" (default), "forward" or "nearest"; it has no window.
+    tolerance:   of an as-of join: the greatest distance of the event times; as `out_of_order`. None: any.
 
     A join is a value: it holds these arguments, is checked when it is made and never changes. Joins with equal
     arguments are equal, and `dataclasses.replace(join, using=...)` makes another. `resolved` is what follows from the
@@ -74,6 +81,9 @@ class StreamJoin:
     streams: Mapping[str, str] | None = None
     ordering: Ordering | int = "strict"
     step_rows: int = DEFAULT_STEP_ROWS
+    retain: Sequence[str] = ()
+    direction: Direction | None = None
+    tolerance: Duration | None = None
 
     def __post_init__(self) -> None:
         self.resolved  # noqa: B018  raises what is wrong with the arguments
@@ -92,12 +102,15 @@ class StreamJoin:
         using: Engine | Literal["auto"] = "auto",
         ordering: Ordering | int = "strict",
         step_rows: int = DEFAULT_STEP_ROWS,
+        retain: Sequence[str] = (),
+        tolerance: Duration | None = None,
     ) -> StreamJoin:
         """Read a query such as ``SELECT R.id, S.id FROM R, S WHERE R.a < S.a WINDOW AS (SLIDE INTERVAL '10' ON '60')``.
 
         window:     takes the place of a WINDOW clause.
         parameters: the values of names in the WINDOW clause: ``INTERVAL 'D' ON 'W'`` with {"D": 10, "W": 60}.
         functions:  conditions of your own that the text may call by these names; each takes Arrow arrays.
+        tolerance:  of an ASOF JOIN: the greatest distance of the event times.
         """
         from operators.sql.parse import parse_query
 
@@ -117,6 +130,8 @@ class StreamJoin:
             streams={query.left: query.left_stream, query.right: query.right_stream},
             ordering=ordering,
             step_rows=step_rows,
+            retain=retain,
+            tolerance=tolerance,
         )
 
     @cached_property
@@ -157,6 +172,8 @@ class StreamJoin:
     @property
     def engine(self) -> Engine:
         """The engine that runs the join, or its first alternative."""
+        if self.resolved.as_of is not None:
+            raise JoinError("an as-of join has one element and no engine")
         return self.resolved.engines[0].engine
 
     def needed_columns(self, stream: str, schema: pa.Schema) -> tuple[str, ...]:
@@ -170,11 +187,17 @@ class StreamJoin:
         for side, name in enumerate(resolved.streams):
             if name == stream:
                 needed += [*resolved.tested_columns(side), *resolved.selection.needed_columns(side, schema)]
+                needed += resolved.retained[side]
         return tuple(dict.fromkeys(needed))
 
     def topology(self) -> Topology:
         """Build the graph of processing elements."""
         return join_topology(self.resolved)
+
+    def as_part(self, event_time: str | None = "later") -> Topology:
+        """Build the graph for a place in another topology: `TopologyBuilder.join` calls this."""
+        self._warn_of_unbounded_state()
+        return join_part(self.resolved, event_time)
 
     def plan(self) -> Plan:
         """Return the plan of what would run, without running it."""
@@ -234,6 +257,8 @@ class StreamJoin:
 
     def _warn_of_unbounded_state(self) -> None:
         resolved = self.resolved
+        if resolved.as_of is not None:
+            return  # it holds rows that wait, and a row or two for each key
         for side, (role, window) in enumerate(zip(resolved.roles, resolved.windows, strict=True)):
             columns = resolved.selection.named_columns(side)
             warn_of_unbounded_state(role, window, resolved.comparisons, columns, stacklevel=4)

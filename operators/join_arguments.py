@@ -70,6 +70,20 @@ def check_event_time(event_time: object, streams: tuple[str, ...]) -> None:
         )
 
 
+def retained_columns(retain: object, roles: tuple[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that `retain` names, by side; refuse anything but names such as "R.price"."""
+    if not isinstance(retain, list | tuple):
+        raise JoinError(f"retain must be a list of columns such as ['{roles[0]}.price'], not {retain!r}")
+    found: dict[str, list[str]] = {role: [] for role in roles}
+    for name in retain:
+        role, _, column = name.partition(".") if isinstance(name, str) else ("", "", "")
+        if role not in found or not column:
+            raise JoinError(f"retain names {name!r}, which is no column of {_listed(roles)}: write '{roles[0]}.price'")
+        found[role].append(column)
+    left, right = roles
+    return tuple(found[left]), tuple(found[right])
+
+
 def check_launch(runtime: object, sources: object, streams: tuple[str, ...]) -> None:
     """Refuse anything but a runtime, and sources of unknown streams."""
     if runtime is not None and not isinstance(runtime, Runtime):

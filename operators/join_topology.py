@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from operators.as_of.element import AsOfJoin, AsOfSide
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.intake.event_time_settings import RESULTS, BoundCheck
 from operators.intake.gate import Gate
@@ -14,6 +15,7 @@ from operators.intake.late_rows import LATE, LATE_STREAM
 from operators.intake.retention import Retention
 from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.streams import EXPIRED, LIMITS, PAYLOAD, answer_streams
+from operators.query.as_of import AsOf
 from operators.query.kinds import Kind
 from operators.resolved_join import ResolvedJoin
 from operators.results.collector import Collector
@@ -23,24 +25,81 @@ from operators.routing.payload_plan import PayloadPlan
 from operators.routing.router import JoinSide, Router
 from operators.routing.step_rows import is_per_key
 from operators.stream_check import StreamCheck
+from operators.stream_types import TypesCheck
 from topology import Input, Topology, TopologyBuilder
 
+GATE, AS_OF = "gate", "as-of"
+"""The names of an as-of join's components."""
 
-def join_topology(join: ResolvedJoin) -> Topology:
-    """Build the graph of a join's processing elements."""
+
+@dataclass(frozen=True)
+class Within:
+    """What a join needs as a part of a topology.
+
+    check:   checks the schemas of its streams together, because no handle does.
+    timed:   its results have event times.
+    time_of: the side whose row gives a result its event time; None: its place.
+    """
+
+    check: Callable[[Mapping[str, pa.Schema]], None]
+    timed: bool
+    time_of: int | None
+
+
+def join_topology(join: ResolvedJoin, within: Within | None = None) -> Topology:
+    """Build the graph of a join's processing elements; `within`: as a part of another topology."""
     builder = TopologyBuilder(" join ".join(join.roles))
-    engines = [choice.engine for choice in join.engines]
     _add_inputs(builder, join)
+    name = GATE if join.as_of is not None else join.engines[0].engine.gate
     retention = Retention(tuple(zip(join.streams, join.windows, strict=True)), any(join.selection.kind.remembered))
-    gate = builder.bolt(
-        engines[0].gate, Gate(tuple(join.event_times.items()), join.step_rows, tuple(join.bounds.items()), retention)
-    )
+    check = None if within is None else within.check
+    fits = TypesCheck(join) if within is None else None
+    times_of, bounds = tuple(join.event_times.items()), tuple(join.bounds.items())
+    gate = builder.bolt(name, Gate(times_of, join.step_rows, bounds, retention, check, fits))
     for stream in join.stream_names:
         gate.global_grouping(stream)
+    last = _add_search(builder, join, within) if join.as_of is None else _add_as_of(builder, join, join.as_of, within)
+    builder.sink(RESULTS).global_grouping(last)
+    builder.sink(LATE, aside=True).global_grouping(name, LATE_STREAM)
+    return replace(builder.build(), identity=_identity(join), intake=_intake(join))
+
+
+def _add_as_of(builder: TopologyBuilder, join: ResolvedJoin, settings: AsOf, within: Within | None) -> str:
+    """Add the element of an as-of join; return its name."""
+    (branch,) = join.condition.branches
+    left, right = (
+        AsOfSide(
+            join.streams[side],
+            join.event_times[join.streams[side]] or "",
+            join.condition.equal_columns(side),
+            branch.filters[side],
+            join.wheres[side],
+        )
+        for side in (LEFT, RIGHT)
+    )
+    timed, time_of = (False, None) if within is None else (within.timed, within.time_of)
+    element = builder.bolt(AS_OF, AsOfJoin((left, right), settings, join.selection, timed, time_of))
+    for stream in join.stream_names:
+        element.global_grouping(GATE, stream)
+    return AS_OF
+
+
+def _add_search(builder: TopologyBuilder, join: ResolvedJoin, within: Within | None) -> str:
+    """Add routers, elements and the collector; return the collector's name."""
+    engines = [choice.engine for choice in join.engines]
     checks = tuple(PairCheck(branch) for branch in join.condition.branches)
-    payload = PayloadPlan(join.selection, join.selection.kind, checks, join.wheres)
+    timed = within is not None and within.timed
+    times = (join.event_times[join.streams[LEFT]], join.event_times[join.streams[RIGHT]]) if timed else None
+    payload = PayloadPlan(join.selection, join.selection.kind, checks, join.wheres, times)
     answering = [_add_branch(builder, join, number, payload if number == 0 else None) for number in range(len(engines))]
-    described = Collector(join.selection, join.ordering, checks, tuple(answering))
+    described = Collector(
+        join.selection,
+        join.ordering,
+        checks,
+        tuple(answering),
+        timed=timed,
+        time_of=None if within is None else within.time_of,
+    )
     collector = builder.bolt(engines[0].collector, described)
     for sent in (LIMITS, *PAYLOAD):
         collector.global_grouping(ROUTER, sent.name)
@@ -51,9 +110,7 @@ def join_topology(join: ResolvedJoin) -> Topology:
         for element in elements:
             for answer in answer_streams(_counts(join, engines[0])):
                 collector.global_grouping(element, answer.name)
-    builder.sink(RESULTS).global_grouping(engines[0].collector)
-    builder.sink(LATE, aside=True).global_grouping(engines[0].gate, LATE_STREAM)
-    return replace(builder.build(), identity=_identity(join))
+    return engines[0].collector
 
 
 def _identity(join: ResolvedJoin) -> str:
@@ -62,7 +119,7 @@ def _identity(join: ResolvedJoin) -> str:
         "of": " and ".join(f"{stream} as {role}" for stream, role in zip(join.streams, join.roles, strict=True)),
         "on": str(join.condition.written),
         "where": [where for where in join.wheres if where is not None],
-        "window": list(join.windows),
+        "window": list(join.windows) if join.as_of is None else str(join.as_of),
         "select": list(join.selection.items or ()),
         "event time": dict(join.event_times),
         "out of order": dict(join.bounds),
@@ -70,15 +127,24 @@ def _identity(join: ResolvedJoin) -> str:
     return ", ".join([f"{join.kind} join", *(f"{name} {part}" for name, part in parts.items() if part)])
 
 
+def _intake(join: ResolvedJoin) -> str:
+    """How rows come to be in one order, which another query cannot change."""
+    times = [f"{stream} by {join.event_times[stream] or 'row number'}" for stream in sorted(join.stream_names)]
+    bounds = [f"{stream} out of order by {bound}" for stream, bound in sorted(join.bounds.items())]
+    return ", ".join([*times, *bounds])
+
+
 def _add_inputs(builder: TopologyBuilder, join: ResolvedJoin) -> None:
-    tested = (join.tested_columns(LEFT), join.tested_columns(RIGHT))
+    tested = tuple((*join.tested_columns(side), *join.retained[side]) for side in (LEFT, RIGHT))
     for stream in join.stream_names:
         check: Callable[[pa.Schema], None]
         check = StreamCheck(stream, join.condition, join.selection, join.streams, tested)
         column, bound = join.event_times[stream], join.bounds.get(stream)
         if column is not None and bound is not None:
             check = BoundCheck(stream, column, bound, check)
-        described = Input(None, column, check, disordered=bound is not None, idle_after=join.idle_after)
+        described = Input(
+            None, column, check, disordered=bound is not None, idle_after=join.idle_after, takes_bounds=True
+        )
         builder.input(stream, described)
 
 

@@ -14,9 +14,10 @@ from indexes import check_whole_number
 from operators.engines.auto_engine import EngineChoice, choose_engine
 from operators.engines.shared.engine import Engine
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
-from operators.join_arguments import check_event_time, check_roles, check_windows
+from operators.join_arguments import check_event_time, check_roles, check_windows, retained_columns
 from operators.protocol.sides import LEFT, RIGHT
-from operators.query.condition import Condition, by_side, columns_in, normalise
+from operators.query.as_of import AsOf, read_as_of
+from operators.query.condition import Condition, by_side, columns_in, normalise, sides_of
 from operators.query.durations import Duration
 from operators.query.errors import JoinError, NoWindowError, PredicateError
 from operators.query.expressions import And, Expression
@@ -24,7 +25,7 @@ from operators.query.interval_join import interval_windows
 from operators.query.kinds import Kind, kind_of
 from operators.query.orderings import Ordering, ordering_of
 from operators.query.predicate import LAST_OF_EACH_KEY
-from operators.query.windows import Window
+from operators.query.windows import UnboundedWindow, Window
 from operators.routing.step_rows import is_per_key
 from operators.values.selection import Selection
 from topology import is_of_spark
@@ -47,6 +48,8 @@ class ResolvedJoin:
     event_times: the event-time column of each stream; None where the number of the row is its time.
     bounds:      how far a stream may be out of order, for those that may.
     idle_after:  seconds of silence after which a source is idle; None: never.
+    retained:    columns of each side that rows have although this join does not read them.
+    as_of:       how an as-of join chooses; None for other kinds. It has neither windows nor engines.
     """
 
     roles: tuple[str, str]
@@ -64,6 +67,8 @@ class ResolvedJoin:
     idle_after: float | None
     ordering: Ordering
     step_rows: int
+    as_of: AsOf | None = None
+    retained: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def stream_names(self) -> tuple[str, ...]:
@@ -95,12 +100,19 @@ def resolve(join: StreamJoin) -> ResolvedJoin:
     kind = kind_of(join.kind)
     on = _expression("on", join.on, roles, join)
     where = None if join.where is None else _expression("where", join.where, roles, join)
+    event_times = {name: _event_time_of(join, name) for name in names}
+    as_of = None
+    if kind.is_as_of:
+        as_of, on = _as_of(join, on, where, roles, streams, event_times)
+    elif join.direction is not None or join.tolerance is not None:
+        raise JoinError(f"direction and tolerance belong to kind='asof', not to kind='{kind}'")
     if where is not None and kind is Kind.INNER:
         on, where = And(on, where), None
     wheres = (None, None) if where is None else by_side(where, roles)
     condition = normalise(on, *roles).among(wheres)
-    event_times = {name: _event_time_of(join, name) for name in names}
-    windows = _windows(join, on, roles, (event_times[streams[LEFT]], event_times[streams[RIGHT]]))
+    windows: tuple[Window, Window] = (UnboundedWindow(), UnboundedWindow())
+    if as_of is None:
+        windows = _windows(join, on, roles, (event_times[streams[LEFT]], event_times[streams[RIGHT]]))
     keys = None
     if any(is_per_key(window) for window in windows):
         keys = condition.equal_columns(LEFT), condition.equal_columns(RIGHT)
@@ -116,13 +128,15 @@ def resolve(join: StreamJoin) -> ResolvedJoin:
         windows,
         keys,
         selection,
-        _engines(join, condition, windows),
+        () if as_of is not None else _engines(join, condition, windows),
         join.using == "auto",
         event_times,
         bounds_of(join.out_of_order, event_times),
         idle_seconds(join.idle_after),
         ordering,
         join.step_rows,
+        as_of,
+        retained_columns(join.retain, roles),
     )
 
 
@@ -177,6 +191,32 @@ def _windows(
             f"MINUTE AND {roles[RIGHT]}.ts"
         )
     return windows
+
+
+def _as_of(
+    join: StreamJoin,
+    on: Expression,
+    where: Expression | None,
+    roles: tuple[str, str],
+    streams: tuple[str, str],
+    event_times: Mapping[str, str | None],
+) -> tuple[AsOf, Expression]:
+    """How an as-of join chooses, and the rest of its condition."""
+    left, right = (event_times[stream] for stream in streams)
+    if left is None or right is None:
+        raise JoinError("an as-of join needs event_time=: it chooses the row that is nearest in event time")
+    if streams[LEFT] == streams[RIGHT]:
+        raise JoinError(f"an as-of join takes two streams, not '{streams[LEFT]}' twice: send its rows to two streams")
+    for name, given, usual in (("window", join.window, None), ("using", join.using, "auto")):
+        if given != usual:
+            remedy = "tolerance= bounds how far it looks" if name == "window" else "it has one way to run"
+            raise JoinError(f"an as-of join has no {name}: leave it out; {remedy}")
+    if where is not None and RIGHT in sides_of(where, roles):
+        raise JoinError(
+            f"where of an as-of join may use columns of {roles[LEFT]} only: a condition on {roles[RIGHT]} in `on` "
+            f"decides which rows can be chosen; to drop results, filter them"
+        )
+    return read_as_of(on, (roles[LEFT], left), (roles[RIGHT], right), join.direction, join.tolerance)
 
 
 def _per_key(condition: Condition, roles: tuple[str, str]) -> Condition:

@@ -6,31 +6,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as with_changes
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from operators.bounds.condition_types import check_condition
+from operators.engines.shared.engine import Engine
 from operators.explanation import Explanation, explain
 from operators.intake.late_rows import LATE, Reason, late_schema
 from operators.protocol.sides import LEFT, RIGHT
-from operators.query.errors import PredicateError, WindowError
 from operators.query.kinds import Kind
-from operators.resolved_join import ResolvedJoin
-from operators.routing.liveness import liveness
+from operators.rebalancing import rebalanced
 from operators.steady_results import SteadyReading
+from operators.stream_types import check_types, event_time_type
 from topology import (
     Endpoint,
     Handle,
     InputGuard,
     LocalRuntime,
+    LogLine,
     Metrics,
     Reading,
     Rows,
     RunningTopology,
     Runtime,
-    SchemaError,
     Status,
+    Topology,
+    Wish,
     arrow_table,
     log,
 )
@@ -49,12 +50,15 @@ class RunningJoin(Handle):
     """
 
     def __init__(self, running: RunningTopology, join: StreamJoin) -> None:
-        self.topology = running.topology
         self.name = running.name
         self.join = join
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
         self._finished: set[str] = set()
+
+    @property
+    def topology(self) -> Topology:
+        return self._running.topology
 
     def send(self, stream: str, rows: Rows, source: str | None = None, *, offset: int | None = None) -> int:
         if not isinstance(rows, pa.RecordBatch | pa.Table):
@@ -102,11 +106,32 @@ class RunningJoin(Handle):
     def status(self) -> Status:
         return self._running.status()
 
+    def logs(self, after: int = -1) -> tuple[LogLine, ...]:
+        return self._running.logs(after)
+
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
-        return self._running.endpoint(stream, control)
+        endpoint = self._running.endpoint(stream, control)
+        schema = self._known_sink_schema(stream) if stream in self.topology.sinks else None
+        return endpoint if schema is None else endpoint.with_schema(schema)
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         self._running.commit(stream, source, attempt, rows)
+
+    def rebalance(self, *, using: Engine | None = None, placement: Wish | None = None, **counts: Any) -> None:
+        """As `Handle.rebalance`. Of the components those can be counted that an engine divides its work among.
+
+        using:     another engine, or the same one with other settings; None: the one that runs.
+        placement: on a cluster, how tasks share workers from now on; None: as before.
+
+        `running.rebalance(po_join=4)` gives SPO-Join four PO-Join elements;
+        `running.rebalance(using=il.ScaleJoin(threads=4))` goes on with another engine.
+        """
+        join = rebalanced(self.join, using, counts)
+        self._running.change(join.topology(), placement, partial(RunningJoin, join=join))
+        self.join = join
+
+    def savepoint(self) -> str:
+        return self._running.savepoint()
 
     def stop(self) -> None:
         self._running.stop()
@@ -149,6 +174,15 @@ class RunningJoin(Handle):
             )
         return ""
 
+    def event_time_reached(self) -> str:
+        awaited = [
+            str(source["reached"])
+            for task in self.metrics().tasks
+            for source in task.details.get("sources", ())
+            if source["awaited"] and source["reached"] is not None
+        ]
+        return awaited[0] if awaited else ""
+
     def explain(self) -> Explanation:
         """Show what runs, why, and what has been observed so far."""
         return explain(self.join.resolved, self.schemas, self.metrics())
@@ -168,10 +202,16 @@ class RunningJoin(Handle):
         """The columns of the results; None while the schema of a stream is not known."""
         return self.result_schema() if len(self.schemas) == len(self.join.stream_names) else None
 
+    def _known_sink_schema(self, sink: str) -> pa.Schema | None:
+        """The columns of a sink of this join; None while they are not known."""
+        if sink == LATE:
+            return self.late_schema() if self.schemas else None
+        return self._known_result_schema() if sink == self.topology.main_sink else None
+
     def late_schema(self) -> pa.Schema:
         """Return the columns of `late`; event_time has type null while no stream has sent anything."""
         for stream, schema in self.schemas.items():
-            return late_schema(_event_time_type(self.join.resolved, stream, schema) or pa.int64())
+            return late_schema(event_time_type(self.join.resolved, stream, schema) or pa.int64())
         return late_schema(pa.null())
 
     def sink_schema(self, sink: str) -> pa.Schema:
@@ -204,9 +244,7 @@ def start(
     if runtime.is_durable:
         join = with_changes(join, ordering="strict")
     make_handle = partial(RunningJoin, join=join)
-    launched = runtime.launch(
-        join.topology(), name=name, detached=detached, replace=replace, make_handle=make_handle
-    )
+    launched = runtime.launch(join.topology(), name=name, detached=detached, replace=replace, make_handle=make_handle)
     running = make_handle(launched)
     try:
         for stream, names in (sources or {}).items():
@@ -215,56 +253,3 @@ def start(
         running.stop()
         raise
     return running
-
-
-def check_types(join: ResolvedJoin, schemas: Mapping[str, pa.Schema]) -> None:
-    """Refuse types that the windows or the comparisons do not allow, once the schemas of both sides are known."""
-    left, right = (schemas.get(stream) for stream in join.streams)
-    kinds: list[pa.DataType | None] = []
-    for stream, window, schema in zip(join.streams, join.windows, (left, right), strict=True):
-        if schema is None:
-            return
-        kinds.append(_event_time_type(join, stream, schema))
-        try:
-            liveness(window, kinds[-1])
-        except WindowError as error:
-            raise SchemaError(f"stream '{stream}': {error}") from error
-    if not _can_be_merged(kinds[LEFT], kinds[RIGHT]):
-        shown = [f"'{stream}' has {kind or 'row numbers'}" for stream, kind in zip(join.streams, kinds, strict=True)]
-        remedy = _remedy(join, kinds)
-        raise SchemaError(f"event times of different types cannot be merged: {', '.join(shown)}: {remedy}")
-    try:
-        check_condition(join.condition, join.wheres, (left, right))
-        join.selection.result_schema((left, right))
-    except PredicateError as error:
-        raise SchemaError(f"streams '{join.streams[LEFT]}' and '{join.streams[RIGHT]}': {error}") from error
-
-
-def _can_be_merged(one: pa.DataType | None, other: pa.DataType | None) -> bool:
-    """Whether event times of two types are numbers of the same unit: integers of any width are."""
-    if one is None or other is None:
-        return one is other
-    return bool(one == other or (pa.types.is_integer(one) and pa.types.is_integer(other)))
-
-
-def _remedy(join: ResolvedJoin, kinds: Sequence[pa.DataType | None]) -> str:
-    """The cast to write where event times cannot be merged."""
-    units = ("s", "ms", "us", "ns")
-    left, right = kinds
-    if left is None or right is None or not (pa.types.is_timestamp(left) and pa.types.is_timestamp(right)):
-        return "cast one of them"
-    if (left.tz is None) != (right.tz is None):
-        side = LEFT if left.tz is None else RIGHT
-        call = 'pc.assume_timezone(table["{0}"], "UTC")'
-    else:
-        side = LEFT if units.index(left.unit) < units.index(right.unit) else RIGHT
-        target = (right, left)[side]
-        zone = "" if target.tz is None else f', "{target.tz}"'
-        call = f'table["{{0}}"].cast(pa.timestamp("{target.unit}"{zone}))'
-    return f"cast that of '{join.streams[side]}': " + call.format(join.event_times[join.streams[side]])
-
-
-def _event_time_type(join: ResolvedJoin, stream: str, schema: pa.Schema) -> pa.DataType | None:
-    """The type of the event-time column; None where the number of the row is its time."""
-    column = join.event_times[stream]
-    return None if column is None else schema.field(column).type

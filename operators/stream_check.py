@@ -19,14 +19,14 @@ class StreamCheck:
     """Checks the schema of one stream of a join.
 
     streams: the stream of each side.
-    columns: for each side the columns that the condition and `where` mention.
+    columns: for each side the columns that the condition, `where` and `retain` mention.
     """
 
     stream: str
     condition: Condition
     selection: Selection
     streams: tuple[str, ...]
-    columns: tuple[tuple[str, ...], tuple[str, ...]]
+    columns: tuple[tuple[str, ...], ...]
 
     def __call__(self, schema: pa.Schema) -> None:
         reserved = [name for name in schema.names if name.startswith("#")]

@@ -81,5 +81,3 @@ def by_distinct(
     back = np.full(rows, -1, np.int64)
     back[order] = np.arange(len(places))
     return pa.concat_arrays(pieces).take(pa.array(back, mask=back < 0))
-
-

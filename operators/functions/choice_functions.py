@@ -54,8 +54,7 @@ def _case(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: pa.D
     if pa.types.is_null(kind):
         return columns[-1]
     values = [
-        converted(column, each, kind)
-        for column, each in zip(case_values(columns), case_values(arguments), strict=True)
+        converted(column, each, kind) for column, each in zip(case_values(columns), case_values(arguments), strict=True)
     ]
     found = values[-1]
     for condition, value in zip(reversed(columns[:-1:2]), reversed(values[:-1]), strict=True):

@@ -231,8 +231,6 @@ def _sign(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: pa.D
     return pc.sign(one.cast(pa.int64()) if pa.types.is_boolean(one.type) else one).cast(kind)
 
 
-
-
 def _power(x: np.ndarray, y: np.ndarray) -> Any:
     return np.power(x, y)
 

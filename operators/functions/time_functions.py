@@ -192,4 +192,3 @@ TIME_FUNCTIONS = (
     _part("doy", "its day of the year, from 1", "dayofyear"),
     _part("epoch", "whole seconds since 1970"),
 )  # fmt: skip
-

@@ -19,8 +19,9 @@ from __future__ import annotations
 import logging
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 
@@ -31,11 +32,13 @@ from operators.intake.gate_state import GateState
 from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
 from operators.intake.retention import Retention
 from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
+from operators.intake.source_progress import described
 from operators.intake.waiting_run import SourceName
 from operators.query.durations import Duration, in_unit, written
 from operators.query.errors import JoinError
 from operators.values.takeable_types import take_rows
 from topology import (
+    UNORDERED,
     Batch,
     Bolt,
     DecidingTask,
@@ -53,11 +56,15 @@ from topology import (
     Times,
     Watermark,
     event_times,
+    time_from_json,
 )
 
 log = logging.getLogger("interlace")
 
 SEQ = "#seq"
+LATE_SAMPLES = 5
+"""So many of the last late rows of each reason are shown to people."""
+
 TIME = "#time"
 """The row's number in its source, added where no column holds the event time."""
 
@@ -65,6 +72,10 @@ DEFAULT_STEP_ROWS = STEP_ROWS
 
 
 _GREATEST = Fraction(sys.float_info.max)
+_ANY_ORDER = 2**64
+"""A bound beyond any difference of two times."""
+
+_REASONS = {reason.text: reason for reason in Reason}
 _REMEDIES = {
     Reason.JOINED_TOO_LATE: "announce every source before the first rows are sent (launch(..., sources=...) or "
     "running.open(...))",
@@ -78,12 +89,16 @@ class Gate(Bolt):
 
     out_of_order: the bound of each stream whose sources may be out of order.
     retention:    how much of the past results depend on; None: on all of it.
+    check:        in a part of a topology: checks the schemas of all streams together, before the first step.
+    fits:         checks them where rows that were kept for another query are adopted.
     """
 
     event_time: tuple[tuple[str, str | None], ...]
     step_rows: int = DEFAULT_STEP_ROWS
     out_of_order: tuple[tuple[str, Duration], ...] = ()
     retention: Retention | None = None
+    check: Callable[[Mapping[str, pa.Schema]], None] | None = None
+    fits: Callable[[Mapping[str, pa.Schema]], None] | None = field(default=None, compare=False)
     beside = "inputs"
     decides = True
 
@@ -103,9 +118,23 @@ class Gate(Bolt):
     def start_for(self, starts: Sequence[Facts], acknowledged: Facts) -> int:
         return 0 if self.retention is None else self.retention.start_for(starts, acknowledged)
 
+    def adopt(self, reached: Facts, schemas: Mapping[str, pa.Schema]) -> Facts:
+        if self.fits is not None:
+            self.fits(schemas)
+        if self.retention is None:
+            return {}
+        time = time_from_json(reached["time"])
+        assert time is not None, "a place that was reached has a time"
+        return self.retention.reached(reached["at"], time, _kinds(dict(self.event_time), schemas))
+
     def build(self, context: TaskContext) -> Task:
         return GateTask(
-            dict(self.event_time), self.step_rows, context.spill_directory, dict(self.out_of_order), self.retention
+            dict(self.event_time),
+            self.step_rows,
+            context.spill_directory,
+            dict(self.out_of_order),
+            self.retention,
+            self.check,
         )
 
 
@@ -123,9 +152,12 @@ class GateTask(DecidingTask):
         spill_directory: str | None = None,
         out_of_order: Mapping[str, Duration] | None = None,
         retention: Retention | None = None,
+        check: Callable[[Mapping[str, pa.Schema]], None] | None = None,
     ) -> None:
         self._event_time = event_time
         self._retention = retention
+        self._check = check
+        self._shown: set[str] = set()
         self._schemas: dict[str, pa.Schema] = {}
         self._step: Ready | None = None
         self._step_rows = step_rows
@@ -139,6 +171,7 @@ class GateTask(DecidingTask):
         self._fresh = 0
         self._late_counts = dict.fromkeys(Reason, 0)
         self._warned: set[tuple[SourceName, Reason]] = set()
+        self._late_samples: dict[Reason, deque[Facts]] = {reason: deque(maxlen=LATE_SAMPLES) for reason in Reason}
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         report = self.take(batch, origin)
@@ -146,7 +179,10 @@ class GateTask(DecidingTask):
 
     def take(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, batch.source)
-        self._schemas.setdefault(source.stream, batch.rows.schema)
+        if source.stream not in self._schemas:
+            self._schemas[source.stream] = batch.rows.schema
+            if self._check is not None:
+                self._check(self._schemas)
         column = self._event_time[source.stream]
         sent: pa.Array | Times
         if column is None:
@@ -164,6 +200,8 @@ class GateTask(DecidingTask):
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, watermark.source)
+        if watermark.bound is not None:
+            self._gate.open(source, watermark.bound)
         if watermark.time is not None:
             self._gate.promise(source, watermark.time)
         return ()
@@ -243,6 +281,18 @@ class GateTask(DecidingTask):
             "spilled_bytes": float(self._gate.spilled_bytes),
         }
 
+    def details(self) -> Facts:
+        """The sources (see `source_progress`), streams of which nothing is known, and the last late rows by reason."""
+        return {
+            "sources": described(self._gate.progress(), _kinds(self._event_time, self._schemas)),
+            "unknown_streams": [stream for stream in self._event_time if stream not in self._announced],
+            "late": {
+                reason.text: {"rows": self._late_counts[reason], "samples": list(samples)}
+                for reason, samples in self._late_samples.items()
+                if samples
+            },
+        }
+
     def check_invariants(self) -> None:
         # every row in the order has its position in its stream
         assert sum(self._positions.values()) == self._gate.merged
@@ -261,6 +311,8 @@ class GateTask(DecidingTask):
         """Add the rows that have a time; return those that are late or have none, as row numbers of the batch."""
         times, valid = event_times(sent)
         bound = self._bound(source.stream, sent.type, times) if self._out_of_order else None
+        if UNORDERED in batch.labels:
+            bound = _ANY_ORDER if times.dtype == np.int64 else math.inf
         if valid is None:
             return self._gate.add(source, batch.rows, times, batch.born, bound)
         timed = np.flatnonzero(valid)
@@ -293,7 +345,10 @@ class GateTask(DecidingTask):
                     reason.text,
                     _REMEDIES[reason],
                 )
-        return Emit(Batch(LATE_STREAM, late_batch(source.stream, source.name, first, times, late), first=sent))
+        rows = late_batch(source.stream, source.name, first, times, late)
+        for row in rows.slice(max(0, rows.num_rows - LATE_SAMPLES)).to_pylist():
+            self._late_samples[_REASONS[row["reason"]]].append({**row, "event_time": str(row["event_time"])})
+        return Emit(Batch(LATE_STREAM, rows, first=sent))
 
     def _release(self) -> Iterator[Emit]:
         """Emit all rows that may pass, a step at a time."""
@@ -301,6 +356,7 @@ class GateTask(DecidingTask):
         if len(self._announced) < len(self._event_time):
             return  # it is still unknown when the rows of a stream begin
         while (step := self._gate.next_ready()) is not None:
+            yield from self._new_schemas(step.first)
             yield from self._emitted(step)
 
     def _emitted(self, step: Ready) -> Iterator[Emit]:
@@ -310,17 +366,25 @@ class GateTask(DecidingTask):
         self._step = step
         yield Emit(Punctuation(step.end - 1, step.born))
 
+    def _new_schemas(self, seq: int) -> Iterator[Emit]:
+        """In a part: before the row `seq`, emit a batch without rows for each stream whose schema has become known.
+
+        Results may show its columns as nulls before its first rows have passed. Elsewhere the handle completes them.
+        """
+        if self._check is None or len(self._shown) == len(self._schemas):
+            return
+        for stream in self._event_time:
+            if stream in self._schemas and stream not in self._shown and not self._positions[stream]:
+                yield Emit(Batch(stream, self._without_rows(stream, self._schemas[stream])))
+        self._shown |= self._schemas.keys()
+        yield Emit(Punctuation(seq - 1))
+
     def _reached(self) -> Facts:
         """Where the gate stands, as far as retention asks for it."""
         passed = self._gate.passed
         if self._retention is None or passed is None:
             return {}
-        kinds = {
-            stream: None if column is None else self._schemas[stream].field(column).type
-            for stream, column in self._event_time.items()
-            if stream in self._schemas
-        }
-        return self._retention.reached(self._positions, passed[0], kinds)
+        return self._retention.reached(self._positions, passed[0], _kinds(self._event_time, self._schemas))
 
     def _without_rows(self, stream: str, schema: pa.Schema) -> pa.RecordBatch:
         """The columns of a stream as they leave the gate."""
@@ -335,3 +399,12 @@ class GateTask(DecidingTask):
         if self._event_time[stream] is None:
             rows = rows.append_column(TIME, pa.array(merged.times()))
         return Batch(stream, rows.append_column(SEQ, pa.array(merged.seq)), first=first, born=step.born)
+
+
+def _kinds(event_time: Mapping[str, str | None], schemas: Mapping[str, pa.Schema]) -> dict[str, pa.DataType | None]:
+    """The type of the event time of each stream that is known; None where the row's number is its time."""
+    return {
+        stream: None if column is None else schemas[stream].field(column).type
+        for stream, column in event_time.items()
+        if stream in schemas
+    }

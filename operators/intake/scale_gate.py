@@ -17,8 +17,9 @@ from operators.intake.gate_state import GateState
 from operators.intake.late_rows import Late, Reason
 from operators.intake.merged_runs import RunMerger
 from operators.intake.promise import Promise
+from operators.intake.source_progress import SourceProgress
 from operators.intake.waiting_run import Border, Part, SourceName, WaitingRun
-from operators.intake.waiting_source import WaitingSource
+from operators.intake.waiting_source import WaitingSource, memory_share
 from operators.values.takeable_types import take_rows
 from topology import Time, Times
 
@@ -108,12 +109,14 @@ class ScaleGate:
     @property
     def waiting(self) -> int:
         """The number of rows that are not ready."""
-        return sum(source.waiting for source in self._sources.values())
+        with self._lock:
+            return sum(source.waiting for source in self._sources.values())
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes of the rows that are not ready."""
-        return sum(source.nbytes for source in self._sources.values())
+        with self._lock:
+            return sum(source.nbytes for source in self._sources.values())
 
     @property
     def passed(self) -> tuple[Time, SourceName] | None:
@@ -123,17 +126,46 @@ class ScaleGate:
     @property
     def kept(self) -> int:
         """The number of ready rows that some reader has not taken."""
-        return sum(step.end - step.first for step in self._steps)
+        with self._lock:
+            return sum(step.end - step.first for step in self._steps)
 
     @property
     def spilled_bytes(self) -> int:
         """Bytes of waiting rows on disk."""
-        return sum(source.disk_bytes for source in self._sources.values())
-
-    def open(self, source: SourceName) -> None:
-        """Announce a source: nothing is ready until it has sent rows, promised a time or ended. Cost: O(1)."""
         with self._lock:
-            self._open(source)
+            return sum(source.disk_bytes for source in self._sources.values())
+
+    def progress(self) -> list[SourceProgress]:
+        """How far each source is, and whether rows wait for it. Cost: O(sources)."""
+        with self._lock:
+            sources = list(self._sources.values())
+            held = [source for source in sources if not (source.ended or source.idle)]
+            borders = [source.border for source in held]
+            least = min((border.place for border in borders if border is not None), default=None)
+            silent = any(border is None for border in borders)
+            awaited = set()
+            if any(source.waiting for source in sources):
+                awaited = {
+                    source.name
+                    for source, border in zip(held, borders, strict=True)
+                    if (border is None if silent else border is not None and border.place == least)
+                }
+            return [
+                SourceProgress(
+                    source.name, source.frontier, source.waiting, source.ended, source.idle, source.name in awaited
+                )
+                for source in sources
+            ]
+
+    def open(self, source: SourceName, bound: Time | None = None) -> None:
+        """Announce a source: nothing is ready until it has sent rows, promised a time or ended. Cost: O(1).
+
+        bound: the least bound of its rows, whatever `add` says; see there. Only before its first rows.
+        """
+        with self._lock:
+            state = self._open(source)
+            if bound is not None:
+                state.promise = state.promise or Promise(bound)
 
     def add(
         self, source: SourceName, rows: pa.RecordBatch, times: Times, born: float = 0.0, bound: Time | None = None
@@ -165,14 +197,16 @@ class ScaleGate:
                 state.advance(state.promise.time)
             else:
                 if len(kept):
-                    state.append(Part.of(rows, kept, born))
+                    state.append(Part.of(rows, kept, born), memory_share(len(self._sources)))
                 state.advance(times[-1].item())
             return late
 
     def promise(self, source: SourceName, time: Time) -> None:
         """Record the promise that the source will send nothing earlier than `time`. Cost: O(1)."""
         with self._lock:
-            self._open(source).advance(time)
+            state = self._open(source)
+            state.promised = time if state.promised is None else max(time, state.promised)
+            state.advance(time)
             self._drained = False
 
     def set_idle(self, source: SourceName) -> None:
@@ -230,7 +264,7 @@ class ScaleGate:
                 source = WaitingSource(known.name, self._spill_directory, known.joined)
                 source.frontier, source.ended, source.promise = known.frontier, known.ended, known.promise
                 for part in parts:
-                    source.append(part)
+                    source.append(part, memory_share(len(state.sources)))
                 self._sources[known.name] = source
 
     def close(self) -> None:
@@ -261,10 +295,14 @@ class ScaleGate:
         late: Late | None = None
         if bound is not None:
             state.promise = state.promise or Promise(bound)
+            state.promise.bound = max(state.promise.bound, bound)
+        if state.promise is not None:
             late = Late.mark(None, state.promise.late(times), Reason.OUT_OF_ORDER)
+        if state.promised is not None:
+            late = Late.mark(late, times < state.promised, Reason.OUT_OF_ORDER)
         if self._passed is None:
             return late
-        earliest = times[0] if bound is None else times.min()
+        earliest = times[0] if state.promise is None else times.min()
         if (earliest.item(), state.name) < self._passed:
             if state.joined is not None:
                 late = Late.mark(late, _before(times, state.name, state.joined), Reason.JOINED_TOO_LATE)

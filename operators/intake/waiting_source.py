@@ -16,6 +16,15 @@ from topology import SpillQueue, Time, Times
 MEMORY = 64 * 1024 * 1024
 """Bytes of a source's waiting rows that stay in memory; the rest is on disk."""
 
+MEMORY_OF_ALL, LEAST_MEMORY = 256 * 1024 * 1024, 1024 * 1024
+"""The same for all sources of a gate together, and what each of many sources still has."""
+
+
+def memory_share(sources: int) -> int:
+    """The bytes that stay in memory of each of so many sources."""
+    return min(MEMORY, max(LEAST_MEMORY, MEMORY_OF_ALL // max(1, sources)))
+
+
 RUNS_MERGED = 8
 """This many neighbouring runs that have been merged equally often are merged into one."""
 
@@ -31,7 +40,8 @@ class WaitingSource:
     The offsets of a run follow those of the run before it, so taking runs in order keeps rows of equal time in order.
     Runs are merged as in a log-structured tree, so there are few of them and a row is copied few times.
 
-    joined: the last place that had passed when the source became known; its rows before that joined too late.
+    joined:   the last place that had passed when the source became known; its rows before that joined too late.
+    promised: what its watermarks promise: rows before that are out of order.
     """
 
     name: SourceName
@@ -41,6 +51,7 @@ class WaitingSource:
     ended: bool = False
     idle: bool = False
     promise: Promise | None = None
+    promised: Time | None = None
     runs: list[WaitingRun] = field(default_factory=list)
     _numbers: int = 0
     _border: Border | None = None
@@ -67,11 +78,11 @@ class WaitingSource:
             self._border = Border(self.frontier, Rank(self.name, LAST))
         return self._border
 
-    def append(self, part: Part) -> None:
-        """Add rows that are not earlier than any before them."""
+    def append(self, part: Part, memory: int) -> None:
+        """Add rows that are not earlier than any before them; beyond `memory` bytes they go to disk."""
         if not self.runs:
             self.runs.append(self._new_run())
-        self.runs[0].append(part, MEMORY)
+        self.runs[0].append(part, memory)
 
     def insert(self, rows: pa.RecordBatch, times: Times, born: float) -> None:
         """Add rows in any order of time; their offsets follow those of all rows before them."""

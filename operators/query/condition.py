@@ -129,7 +129,7 @@ def conjunction(parts: Sequence[Expression]) -> Expression:
     return reduce(And, parts)
 
 
-def sides_of(expression: Expression, roles: tuple[str, str]) -> set[int]:
+def sides_of(expression: Expression, roles: tuple[str, ...]) -> set[int]:
     """The sides whose columns the expression mentions."""
     return {roles.index(column.stream) for column in columns_in(expression) if column.stream in roles}
 

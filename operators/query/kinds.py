@@ -17,6 +17,8 @@ class Kind(StrEnum):
     SEMI = "semi"  # every left row that has a pair, once
     ANTI = "anti"  # every unmatched left row
     COUNT = "count"  # for every row the number of pairs that belong to it
+    ASOF = "asof"  # every left row with the one right row that is nearest in event time, or with nulls
+    ASOF_INNER = "asof inner"  # the same, without left rows that have none
 
     @property
     def unmatched(self) -> tuple[bool, bool]:
@@ -27,6 +29,11 @@ class Kind(StrEnum):
     def remembered(self) -> tuple[bool, bool]:
         """Whether the join must remember which rows have had a pair: for the left side, and for the right side."""
         return self.unmatched[0] or self is Kind.SEMI, self.unmatched[1]
+
+    @property
+    def is_as_of(self) -> bool:
+        """Whether the join chooses one right row for each left row."""
+        return self in (Kind.ASOF, Kind.ASOF_INNER)
 
     @property
     def shows_right(self) -> bool:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from operators.intake.gate import SEQ
+from operators.intake.gate import SEQ, TIME
 from operators.protocol.answers import counts_of, matches_of
 from operators.protocol.columns import values_of
 from operators.protocol.expired_rows import ExpiredRows
@@ -32,9 +32,10 @@ from operators.results.probe_rows import ProbeRows, ProbeStep
 from operators.results.result_kinds import Results, result_maker
 from operators.results.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
 from operators.results.result_rows import ResultRows
+from operators.results.result_times import EVENT_TIME, ResultTimes
 from operators.routing.pair_check import PairCheck
 from operators.values.selection import Selection
-from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
+from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext, Time, Watermark
 
 RESULT_ROWS = 1 << 18
 """The most rows of one result batch."""
@@ -46,6 +47,8 @@ class Collector(Bolt):
 
     checks:    for each alternative of the condition the part that its keys do not decide.
     answering: the elements that answer for each alternative.
+    timed:     results have an event time, and watermarks follow them.
+    time_of:   the side whose row gives a result its event time; None: its place (see `ResultTimes`).
     """
 
     selection: Selection
@@ -53,7 +56,15 @@ class Collector(Bolt):
     checks: tuple[PairCheck, ...] = ()
     answering: tuple[tuple[str, ...], ...] = ()
     router: str = "router"
+    timed: bool = False
+    time_of: int | None = None
     beside = "sinks"
+
+    @property
+    def unordered_streams(self) -> frozenset[str]:  # type: ignore[override]
+        """Results are in the order of their places, unless the ordering is weaker."""
+        in_order = self.time_of is None and is_aligned(self.ordering)
+        return frozenset() if in_order or not self.timed else frozenset({DEFAULT_STREAM})
 
     @property
     def note(self) -> str:
@@ -66,6 +77,8 @@ class Collector(Bolt):
 
 class CollectorTask(Task):
     """Holds the answers until they may be emitted."""
+
+    merges_watermarks = False
 
     def __init__(self, description: Collector, origins: tuple[Origin, ...]) -> None:
         self._ordering: Ordering = description.ordering
@@ -81,7 +94,9 @@ class CollectorTask(Task):
         self._waiting = (WaitingAnswers(), WaitingAnswers())
         self._probes = (ProbeRows(), ProbeRows())
         self._rows = ResultRows(description.selection)
-        self._results = result_maker(description.selection.kind)
+        self._results = result_maker(description.selection.kind, description.timed)
+        self._times = ResultTimes(description.time_of) if description.timed else None
+        self._promised: Time | None = None
         self._limits: deque[Limits] = deque()
         self._router_reached: deque[int] = deque()
         self._step_end = self._punctuated = -1  # the last step that is complete, and the last that was said to be
@@ -121,6 +136,7 @@ class CollectorTask(Task):
         yield from self._emit_open()
         yield from self._emit_complete(complete, born)
         self._answered = complete + 1
+        yield from self._promise()
         if self._step_end > self._punctuated:  # elements may answer parts of a step
             self._punctuated = self._step_end
             yield Emit(Punctuation(self._step_end, born))
@@ -174,6 +190,8 @@ class CollectorTask(Task):
             self._probes[side].append(ProbeStep(batch.first, seqs, batch.born, (left, right)))
             hidden = rows.column(HIDDEN).to_numpy(zero_copy_only=False) if HIDDEN in names else None
             self._results.arrive(side, seqs, hidden)
+        if self._times is not None:
+            self._times.append(side, rows.column(TIME))
         payload = rows.select([number for number, name in enumerate(names) if not name.startswith("#")])
         self._rows.append(side, payload)
         for check in self._bound:
@@ -198,6 +216,8 @@ class CollectorTask(Task):
         for side in (LEFT, RIGHT):
             end = self._probes[side].end(complete)
             rows = self._probes[side].take(end)
+            if self._times is not None:
+                self._times.reach(side, end)
             answers = [self._settled(side, answer) for answer in self._waiting[side].take(end)]
             taken.append(rows)
             merged.append(merge_answers(answers, rows.first, end, ordered))
@@ -224,9 +244,19 @@ class CollectorTask(Task):
 
     def _emit(self, results: Results, born: float) -> Iterator[Emit]:
         for start in range(0, len(results), RESULT_ROWS):
-            rows = self._rows.of(results.part(start, start + RESULT_ROWS))
+            part = results.part(start, start + RESULT_ROWS)
+            rows = self._rows.of(part)
+            if self._times is not None:
+                rows = rows.append_column(EVENT_TIME, self._times.of(part))
             yield Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
             self._emitted += rows.num_rows
+
+    def _promise(self) -> Iterator[Emit]:
+        """Emit a watermark if the event time of all results that follow has risen."""
+        time = None if self._times is None else self._times.promise
+        if time is not None and (self._promised is None or time > self._promised):
+            self._promised = time
+            yield Emit(Watermark(time, DEFAULT_STREAM))
 
     def _forget(self, complete: int) -> None:
         """Drop the payload that no later probe row can meet, by the limits of the last complete step."""
@@ -236,7 +266,10 @@ class CollectorTask(Task):
             for side in (LEFT, RIGHT):
                 needed = self._results.needed_from(side)
                 dead = min(limits.live[side], self._probes[side].first)
-                self._rows.drop_before(side, dead if needed is None else min(dead, needed))
+                dead = dead if needed is None else min(dead, needed)
+                self._rows.drop_before(side, dead)
+                if self._times is not None:
+                    self._times.drop_before(side, dead)
 
 
 def _checks_by_origin(description: Collector, origins: tuple[Origin, ...]) -> dict[int, PairCheck]:

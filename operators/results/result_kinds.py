@@ -25,11 +25,15 @@ NOBODY = -1
 
 @dataclass(frozen=True)
 class Results:
-    """Results in order: the positions of their rows and, where they are counted, the number of matches."""
+    """Results in order: the positions of their rows and, where they are counted, the number of matches.
+
+    places: left and right positions, of which the later row is the place of a result; None: the rows of the results.
+    """
 
     left: Int64
     right: Int64
     matches: Int64 | None = None
+    places: tuple[Int64, Int64] | None = None
 
     def __len__(self) -> int:
         return len(self.left)
@@ -37,7 +41,8 @@ class Results:
     def part(self, start: int, stop: int) -> Results:
         """Some of them."""
         matches = None if self.matches is None else self.matches[start:stop]
-        return Results(self.left[start:stop], self.right[start:stop], matches)
+        places = None if self.places is None else (self.places[LEFT][start:stop], self.places[RIGHT][start:stop])
+        return Results(self.left[start:stop], self.right[start:stop], matches, places)
 
 
 NOTHING = Results(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -84,11 +89,11 @@ class ResultMaker(ABC):
         """Assert what must hold between two calls."""
 
 
-def result_maker(kind: Kind) -> ResultMaker:
-    """The result maker of a kind."""
+def result_maker(kind: Kind, placed: bool = False) -> ResultMaker:
+    """The result maker of a kind; `placed`: results that are not pairs come with their places."""
     if kind is Kind.INNER:
         return InnerPairs()
-    return CountedRows() if kind is Kind.COUNT else PairsAndRows(kind)
+    return CountedRows() if kind is Kind.COUNT else PairsAndRows(kind, placed)
 
 
 class InnerPairs(ResultMaker):
@@ -156,8 +161,9 @@ class CountedRows(ResultMaker):
 class PairsAndRows(ResultMaker):
     """Pairs and unmatched rows of outer joins; first pairs of a semi join; unmatched rows of an anti join."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, placed: bool = False) -> None:
         self._kind = kind
+        self._placed = placed
         self._sides = tuple(MatchedRows() if each else None for each in kind.remembered)
         self._listed: tuple[list[ExpiredRows], list[ExpiredRows]] = ([], [])
 
@@ -171,10 +177,7 @@ class PairsAndRows(ResultMaker):
 
     def pairs(self, left: Int64, right: Int64) -> Results:
         if self._kind is Kind.SEMI:
-            rows = self._sides[LEFT]
-            assert rows is not None
-            first = rows.mark_first(left)
-            return Results(first, np.full(len(first), NOBODY))
+            return self._first_pairs(left, right)
         for side, positions in ((LEFT, left), (RIGHT, right)):
             remembered = self._sides[side]
             if remembered is not None:
@@ -191,9 +194,16 @@ class PairsAndRows(ResultMaker):
             before = _pairs_before(places, rows, matches)
         order = np.lexsort((sides, seqs, places))
         left, right = _alone(positions, sides)
-        return Results(
+        results = (
             np.insert(found.left, before[order], left[order]), np.insert(found.right, before[order], right[order])
-        )
+        )  # fmt: skip
+        if not self._placed:
+            return Results(*results)
+        at = [_positions_of(places[order], each) for each in rows]
+        placed = (
+            np.insert(found.left, before[order], at[LEFT]), np.insert(found.right, before[order], at[RIGHT])
+        )  # fmt: skip
+        return Results(*results, None, placed)
 
     def _found(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
         """The results of the pairs of complete rows; semi and anti joins do not list the pairs."""
@@ -202,11 +212,25 @@ class PairsAndRows(ResultMaker):
             return self.pairs(*_paired(rows, matches, ordered))
         assert remembered is not None
         if self._kind is Kind.SEMI:
+            if self._placed:
+                return self._first_pairs(*_paired(rows, matches, ordered=True))
             first = remembered.mark_first_pairs(rows, matches)
             return Results(first, np.full(len(first), NOBODY))
         remembered.mark_later(rows[LEFT], matches[LEFT])
         remembered.mark(matches[RIGHT].positions)
         return NOTHING
+
+    def _first_pairs(self, left: Int64, right: Int64) -> Results:
+        """The left rows that have their first pair among these, at its place."""
+        rows = self._sides[LEFT]
+        assert rows is not None
+        first = rows.mark_first(left)
+        nobody = np.full(len(first), NOBODY)
+        if not self._placed:
+            return Results(first, nobody)
+        distinct, at = np.unique(left, return_index=True)
+        at = at[np.searchsorted(distinct, first)]
+        return Results(first, nobody, None, (left[at], right[at]))
 
     def end(self) -> Results:
         alone = [
@@ -220,7 +244,8 @@ class PairsAndRows(ResultMaker):
         sides = np.concatenate([np.full(len(each[0]), each[2]) for each in alone])
         order = np.lexsort((sides, seqs))
         left, right = _alone(positions, sides)
-        return Results(left[order], right[order])
+        nobody = np.full(len(order), NOBODY)
+        return Results(left[order], right[order], None, (nobody, nobody) if self._placed else None)
 
     def needed_from(self, side: int) -> int | None:
         rows = self._sides[side]
@@ -277,6 +302,15 @@ def _paired(rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches],
 
 def _alone(positions: Int64, sides: Int64) -> tuple[Int64, Int64]:
     return np.where(sides == LEFT, positions, NOBODY), np.where(sides == RIGHT, positions, NOBODY)
+
+
+def _positions_of(seqs: Int64, rows: TakenRows) -> Int64:
+    """The positions of the rows of one side with these sequence numbers; NOBODY where there is none."""
+    own = rows.seq
+    if not len(own):
+        return np.full(len(seqs), NOBODY)
+    at = np.minimum(np.searchsorted(own, seqs), len(own) - 1)
+    return np.where(own[at] == seqs, rows.first + at, NOBODY)
 
 
 def _pairs_before(places: Int64, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]) -> Int64:

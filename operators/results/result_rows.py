@@ -53,6 +53,13 @@ class ResultRows:
         if store is not None:
             store.drop_before(position)
 
+    def keep(self, side: int, positions: Int64) -> None:
+        """Keep these rows of a side, which get positions 0, 1, 2, ..., and forget all others. Cost: O(positions)."""
+        store = self._stores[side]
+        if store is not None:
+            kept = self._stores[side] = PayloadStore(store.schema)
+            kept.append(pa.record_batch(store.take(positions), schema=store.schema))
+
     def taken(self, pairs: tuple[Int64, Int64], column: Column) -> pa.Array:
         """The values of a column for pairs of left and right positions. Cost: O(pairs)."""
         side = self._selection.roles.index(column.stream or "")

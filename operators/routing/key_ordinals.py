@@ -19,18 +19,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from indexes import Interval, Keys
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.windows import CountWindow, Window
 from operators.routing.growing_array import GrowingArray
 from operators.routing.key_chains import EXPIRED, NONE, KeyTable, make_table, number_rows
-from operators.routing.key_dictionary import ByteDictionary, WordDictionary
-from operators.routing.key_words import WORDS, key_words
+from operators.routing.key_numbers import Columns, KeyNumbers
 
 Int64 = npt.NDArray[np.int64]
-Columns = Sequence[pa.Array | pa.ChunkedArray]
 
 _GREATEST = np.iinfo(np.int64).max
 
@@ -75,8 +72,6 @@ class KeyOrdinals:
         columns: tuple[Sequence[str], Sequence[str]],
         expiring: tuple[bool, bool] = (False, False),
     ) -> None:
-        assert len(columns[LEFT]) == len(columns[RIGHT]) > 0, "a window per key needs an equality"
-        self._columns = columns
         # A size of 0: the side's window does not count per key.
         keyed = [
             (window.size, window.slide) if isinstance(window, CountWindow) and window.per_key else (0, 1)
@@ -84,8 +79,7 @@ class KeyOrdinals:
         ]
         self._sizes, self._slides = np.array(keyed, np.int64).T.copy()
         self._expiring = np.array(expiring, np.bool_)
-        self._texts = ByteDictionary()
-        self._keys = WordDictionary(WORDS * len(columns[LEFT]))
+        self._keys = KeyNumbers(columns)
         self._tables = (make_table(0), make_table(0))
         # For each row the next one of its key, from the oldest live row of the side on.
         self._next = (GrowingArray(np.int64), GrowingArray(np.int64))
@@ -106,7 +100,7 @@ class KeyOrdinals:
     def nbytes(self) -> int:
         """Bytes held."""
         tables = sum(array.nbytes for table in self._tables for array in table)
-        return self._texts.nbytes + self._keys.nbytes + tables + sum(each.nbytes for each in self._next)
+        return self._keys.nbytes + tables + sum(each.nbytes for each in self._next)
 
     def add(self, columns: tuple[Columns, Columns], seqs: tuple[Int64, Int64]) -> tuple[KeyedRows, KeyedRows]:
         """Take a step: for each side the key's columns (none where it has no rows) and the rows' seqs, ascending.
@@ -115,7 +109,10 @@ class KeyOrdinals:
         """
         # Copies, since both must be of one kind for the kernel: Arrow's memory is read-only, other memory is not.
         seqs = (np.array(seqs[LEFT], np.int64), np.array(seqs[RIGHT], np.int64))
-        numbers = (self._numbers(LEFT, columns[LEFT], seqs[LEFT]), self._numbers(RIGHT, columns[RIGHT], seqs[RIGHT]))
+        numbers = (
+            self._keys.of(LEFT, columns[LEFT], len(seqs[LEFT])),
+            self._keys.of(RIGHT, columns[RIGHT], len(seqs[RIGHT])),
+        )
         self._make_room(seqs)
         ordinals, lows, firsts = (tuple(np.empty(len(seq), np.int64) for seq in seqs) for _ in range(3))
         expired = (np.empty((len(seqs[LEFT]), 2), np.int64), np.empty((len(seqs[RIGHT]), 2), np.int64))
@@ -146,7 +143,6 @@ class KeyOrdinals:
     def check_invariants(self) -> None:
         """Every chain holds exactly the live rows of its key, ascending."""
         self._keys.check_invariants()
-        self._texts.check_invariants()
         for side in (LEFT, RIGHT):
             if not self._sizes[side]:
                 continue
@@ -166,17 +162,6 @@ class KeyOrdinals:
             # Rows in no chain are marked, and the first live row is the oldest one in a chain.
             assert sorted(linked) == (np.flatnonzero(following != EXPIRED) + base).tolist()
             assert self._live[side] == min(linked, default=self._arrived[side])
-
-    def _numbers(self, side: int, columns: Columns, seqs: Int64) -> Int64:
-        """The number of each row's key, -1 where it has none."""
-        if not len(seqs):
-            return np.empty(0, np.int64)
-        parts, valid = [], np.ones(len(seqs), np.bool_)
-        for name, column in zip(self._columns[side], columns, strict=True):
-            words, present = key_words(name, column, self._texts)
-            parts.append(words)
-            valid &= present
-        return self._keys.numbers(parts[0] if len(parts) == 1 else np.hstack(parts), valid)
 
     def _make_room(self, seqs: tuple[Int64, Int64]) -> None:
         room = len(self._tables[LEFT].counts)

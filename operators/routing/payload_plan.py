@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.intake.gate import SEQ
+from operators.intake.gate import SEQ, TIME
 from operators.protocol.columns import Int64
 from operators.protocol.payload import EXPIRED_BELOW, HIDDEN
 from operators.query.expressions import Expression
@@ -22,12 +22,14 @@ class PayloadPlan:
     """The columns of each side that results show, and those that candidate pairs are checked by.
 
     wheres: for each side the condition that rows must satisfy to come out unmatched or counted, or None.
+    times:  the event-time column of each side, for results with event times, or None: row numbers.
     """
 
     selection: Selection
     kind: Kind
     checks: tuple[PairCheck, ...]
     wheres: tuple[Expression | None, Expression | None] = field(default=(None, None), compare=False)
+    times: tuple[str | None, str | None] | None = None
 
     def columns(self, side: int, schema: pa.Schema) -> list[str]:
         """The columns of a side, each once."""
@@ -41,6 +43,8 @@ class PayloadPlan:
     ) -> pa.RecordBatch:
         """The payload of a step's rows; `columns` are those that `columns` found for their schema."""
         payload = rows.select([*columns, SEQ])
+        if self.times is not None:
+            payload = payload.append_column(TIME, rows.column(self.times[side] or TIME))
         for name, positions in zip(EXPIRED_BELOW, expired, strict=True):
             if positions is not None:
                 payload = payload.append_column(name, pa.array(positions))

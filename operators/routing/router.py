@@ -132,11 +132,14 @@ class RouterTask(Task):
         return self._route((batches[LEFT], batches[RIGHT]), punctuation)
 
     def _begin(self, streams: Mapping[str, Batch], punctuation: Punctuation) -> Iterable[Emit]:
-        """Begin in the middle of the streams, after a restart: the gate sends batches without rows, but with positions.
+        """Learn the columns of streams before their first rows come: the gate sends batches without rows.
 
-        Windows count the rows before, which have expired. Positions downstream begin at 0: only their order matters.
+        After a restart they begin in the middle of the streams, and the batches have positions. Windows count the rows
+        before, which have expired. Positions downstream begin at 0: only their order matters.
         """
-        yield Emit(Limits().to_batch())
+        arrived = self._borders.arrived
+        left, right = (self._schedules[side].handover(arrived[side]) for side in (LEFT, RIGHT))
+        yield Emit(Limits((left, right), self._borders.live).to_batch())
         for side, stream in enumerate(self._streams):
             batch = streams.get(stream)
             if batch is not None:
@@ -210,9 +213,7 @@ class RouterTask(Task):
             yield Emit(rows.to_batch_of_dimension(side, d, batch.born))
         yield from self._send_payload(side, batch, step.expired[side])
 
-    def _send_payload(
-        self, side: int, batch: Batch, expired: tuple[Int64 | None, Int64 | None]
-    ) -> Iterator[Emit]:
+    def _send_payload(self, side: int, batch: Batch, expired: tuple[Int64 | None, Int64 | None]) -> Iterator[Emit]:
         if self._payload is not None:
             columns = self._payload_columns[side]
             if columns is None:  # the rows of a side have one schema

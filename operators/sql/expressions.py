@@ -69,7 +69,7 @@ class ConditionReader:
         resolve: Callable[[exp.Column], Expression] | None = None,
     ) -> None:
         self.text = text
-        self.roles = (left, right)
+        self.roles: tuple[str, ...] = (left, right)
         self.functions = check_functions(functions)
         self.resolve = resolve or self.column
 
@@ -90,12 +90,17 @@ class ConditionReader:
         if isinstance(condition, Constant) and (condition.value is None or isinstance(condition.value, bool)):
             return condition
         try:
-            normalise(condition, *self.roles)
+            self.check(condition)
         except QueryError:
             raise
         except PredicateError as error:
             raise self.error(node, str(error)) from None
         return condition
+
+    def check(self, condition: Expression) -> None:
+        """Raise a PredicateError for a part of a condition that has no meaning."""
+        left, right = self.roles
+        normalise(condition, left, right)
 
     def expression(self, node: exp.Expression) -> Expression:
         kind = type(node)
@@ -269,7 +274,6 @@ class ConditionReader:
 
     def column(self, node: exp.Column) -> Expression:
         qualifier = qualifier_of(node)
-        left, right = self.roles
         if qualifier is None and node.name.lower() in _CLOCKS:
             raise self.error(
                 node, f"{node.name} has no meaning in a join of streams: compare event times, or write TIMESTAMP '..'"
@@ -278,7 +282,7 @@ class ConditionReader:
             raise self.error(
                 node,
                 f"column {node.name} does not say which stream it belongs to: "
-                f"write {left}.{node.name} or {right}.{node.name}" + _quoting(node),
+                f"write {' or '.join(f'{role}.{node.name}' for role in self.roles)}" + _quoting(node),
             )
         role = match_name(qualifier, self.roles)
         if role is not None:
@@ -286,7 +290,8 @@ class ConditionReader:
         first, *names = (part.name for part in node.parts)
         role = match_name(first, self.roles)
         if role is None:
-            raise self.error(node, f"there is no stream {qualifier} in this join: its sides are {left} and {right}")
+            sides = " and ".join(self.roles)
+            raise self.error(node, f"there is no stream {qualifier} in this join: its sides are {sides}")
         found: Expression = Column(role, names[0])
         for name in names[1:]:  # R.column.field
             found = Apply("struct_field", (found, Constant(name)))

@@ -39,6 +39,7 @@ _REFUSED_CLAUSES = {
 }
 _WHERE_SIDES: dict[Kind, tuple[int, ...]] = {
     Kind.LEFT: (LEFT,), Kind.RIGHT: (RIGHT,), Kind.FULL: (), Kind.SEMI: (LEFT,), Kind.ANTI: (LEFT,),
+    Kind.ASOF: (LEFT,), Kind.ASOF_INNER: (LEFT,),
 }  # fmt: skip
 
 
@@ -89,6 +90,14 @@ def parse_query(
     functions:   user-defined conditions that it may call.
     read_window: False skips the WINDOW clause, because the caller gives windows of its own.
     """
+    tree, written = select_of(text, parameters, read_window)
+    return Query(text, tree, functions).read(written)
+
+
+def select_of(
+    text: str, parameters: Mapping[str, ParameterValue] | None, read_window: bool
+) -> tuple[exp.Select, tuple[WrittenWindow, ...]]:
+    """The SELECT statement of a query, and the windows of its WINDOW clause."""
     if not isinstance(text, str):
         raise QueryError(f"a query is SQL text, not {text!r}")
     first = re.search(r"\w+", mask_quotes(text))
@@ -98,10 +107,10 @@ def parse_query(
     tree = parse_text(body, text, "a SELECT")
     if not isinstance(tree, exp.Select):
         raise error_at(text, tree, "a query starts with SELECT")
-    return _Query(text, tree, functions).read(written)
+    return tree, written
 
 
-class _Query:
+class Query:
     """Reads one SELECT statement."""
 
     def __init__(self, text: str, tree: exp.Select, functions: Functions | None) -> None:
@@ -130,7 +139,7 @@ class _Query:
             tables = [(f"{role}1", stream), (f"{role}2", stream)]
         if len(tables) != 2:
             raise self.error(
-                joins[1], f"a join takes two streams, not {len(tables)}: join the result of one with another"
+                joins[1], f"a join takes two streams, not {len(tables)}: use MultiJoin.from_sql for several"
             )
         (left, left_stream), (right, right_stream) = tables
         if left == right:
@@ -145,7 +154,8 @@ class _Query:
         selection = SelectReader(self.text, (left, right), kind, role if alone else None, reader.expression)
         select = selection.items(self.tree.expressions)
         windows = windows_of(written, self.text, (left, right))
-        return ParsedQuery(left, right, left_stream, right_stream, kind, condition, where, select, windows)
+        both = None if windows is None else (windows[LEFT], windows[RIGHT])
+        return ParsedQuery(left, right, left_stream, right_stream, kind, condition, where, select, both)
 
     def check_clauses(self) -> None:
         known = {"expressions", "from_", "joins", "where", "kind", "hint", "operation_modifiers"}
@@ -183,12 +193,10 @@ class _Query:
             columns = " AND ".join(f"{left}.{each.name} = {right}.{each.name}" for each in join.args["using"])
             raise self.error(join, f"USING is not supported: write ON {columns}")
         if method == "ASOF":
-            raise self.error(
-                join,
-                f"ASOF JOIN is not supported: write FROM {left} JOIN {right} ON {left}.key = {right}.key WINDOW {left} "
-                f"AS (INTERVAL '0' SECOND), {right} AS (ROWS 1 PER KEY), where each row of {left} meets the last row "
-                f"of {right} with its key, by event time",
-            )
+            if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
+                written = " ".join(word for word in ("ASOF", side, kind, "JOIN") if word)
+                raise self.error(join, f"{written} is not supported: write ASOF JOIN, or ASOF LEFT JOIN")
+            return Kind.ASOF if side else Kind.ASOF_INNER
         if method:
             raise self.error(join, f"{method} JOIN is not supported: write {on}")
         if kind in ("", "OUTER"):
@@ -210,9 +218,10 @@ class _Query:
         left, right = reader.roles
         on: exp.Expression | None = join.args.get("on") if join is not None else None
         written = self.tree.args.get("where")
-        matching = [] if on is None else [reader.condition(on)]
+        compared: exp.Expression | None = join.args.get("match_condition") if join is not None else None
+        matching = [reader.condition(each) for each in (on, compared) if each is not None]
         showing = []
-        if on is None and join is not None and kind not in (Kind.INNER, Kind.COUNT):
+        if not matching and join is not None and kind not in (Kind.INNER, Kind.COUNT):
             raise self.error(join, f"{kind.upper()} JOIN needs its condition: write ON {left}.a < {right}.b")
         for node in () if written is None else _conjuncts(written.this):
             part = reader.condition(node)
@@ -237,7 +246,7 @@ class _Query:
         return conjunction(matching), conjunction(showing) if showing else None
 
     def check_where(
-        self, node: exp.Expression, part: Expression, sides: set[int], kind: Kind, roles: tuple[str, str]
+        self, node: exp.Expression, part: Expression, sides: set[int], kind: Kind, roles: tuple[str, ...]
     ) -> None:
         left, right = roles
         if sides and sides <= set(_WHERE_SIDES[kind]):

@@ -29,7 +29,7 @@ class SelectReader:
     def __init__(
         self,
         text: str,
-        roles: tuple[str, str],
+        roles: tuple[str, ...],
         kind: Kind,
         stream: str | None,
         value: Callable[[exp.Expression], Expression],
@@ -89,13 +89,12 @@ class SelectReader:
                 raise self.error(node, f"{role}.* means several columns, which cannot all be called {name}")
             return [SelectItem(role, named, name=name)]
         if self.stream is None:
-            left, right = self.roles
             if qualifier is None:
                 message = f"{named} does not say which stream it belongs to: write " + (
-                    f"{left}.{named} or {right}.{named}"
+                    " or ".join(f"{each}.{named}" for each in self.roles)
                 )
             else:
-                message = f"there is no stream {qualifier} in this join: its sides are {left} and {right}"
+                message = f"there is no stream {qualifier} in this join: its sides are {' and '.join(self.roles)}"
             raise self.error(node, message)
         if name is not None:
             raise self.error(
@@ -110,7 +109,7 @@ class SelectReader:
     def check_side(self, node: exp.Expression, item: Item) -> None:
         if self.kind.shows_right or isinstance(item, CountItem):
             return
-        left, right = self.roles
+        left, right = self.roles  # only joins of two leave out a side
         used = Column(item.role, item.column) if isinstance(item, SelectItem) else item.expression
         if RIGHT in sides_of(used, self.roles):
             raise self.error(

@@ -50,6 +50,7 @@ class InterlaceDialect(Dialect):
             **{word: token for word, token in tokens.Tokenizer.KEYWORDS.items() if word != "DIV"},
             "**": tokens.TokenType.DSTAR,
             "//": tokens.TokenType.DIV,
+            "MATCH_CONDITION": tokens.TokenType.MATCH_CONDITION,
         }
 
     class Parser(parser.Parser):
@@ -65,6 +66,7 @@ class InterlaceDialect(Dialect):
             token: node for token, node in parser.Parser.BITWISE.items() if token != tokens.TokenType.CARET
         }
         FACTOR: ClassVar = {**parser.Parser.FACTOR, tokens.TokenType.DIV: exp.IntDiv}
+        TABLE_ALIAS_TOKENS: ClassVar = parser.Parser.TABLE_ALIAS_TOKENS - {tokens.TokenType.MATCH_CONDITION}
         NO_PAREN_FUNCTIONS: ClassVar[dict[tokens.TokenType, type[exp.Expression]]] = {}
 
         def _build_predicate(self, klass: Any, this: Any, expression: Any, *rest: Any, **options: Any) -> Any:

@@ -79,14 +79,13 @@ def cut_window(
     return text, tuple(windows)
 
 
-def windows_of(written: tuple[WrittenWindow, ...], text: str, roles: tuple[str, str]) -> tuple[Window, Window] | None:
-    """The window of each side; None if the query has none."""
+def windows_of(written: tuple[WrittenWindow, ...], text: str, roles: tuple[str, ...]) -> tuple[Window, ...] | None:
+    """The window of each role; None if the query has none."""
     if not written:
         return None
     if len(written) == 1 and written[0].role is None:
-        return written[0].window, written[0].window
-    left, right = roles
-    form = f"WINDOW {left} AS (..), {right} AS (..)"
+        return (written[0].window,) * len(roles)
+    form = "WINDOW " + ", ".join(f"{role} AS (..)" for role in roles)
     found: dict[str, Window] = {}
     for each in written:
         role = None if each.role is None else match_name(each.role, roles)
@@ -96,10 +95,10 @@ def windows_of(written: tuple[WrittenWindow, ...], text: str, roles: tuple[str, 
         if role in found:
             raise at_place(f"{role} has a window already: write {form}", text, each.place)
         found[role] = each.window
-    if len(found) == 1:
-        other = left if right in found else right
-        raise at_place(f"{other} has no window: write {form}", text, written[0].place)
-    return found[left], found[right]
+    missing = next((role for role in roles if role not in found), None)
+    if missing is not None:
+        raise at_place(f"{missing} has no window: write {form}", text, written[0].place)
+    return tuple(found[role] for role in roles)
 
 
 class _Clause:

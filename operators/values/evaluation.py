@@ -355,7 +355,7 @@ class _Evaluation:
         if isinstance(term, Constant) or (id(term) in self._constants and not isinstance(term, Apply | Cast | Call)):
             return _Floats(float_constant(term))
         match term:
-            case (Column() | Apply() | Cast() | Call()) if self._types.column(term).is_float:
+            case Column() | Apply() | Cast() | Call() if self._types.column(term).is_float:
                 array = decoded(self.result(term))
                 return _Floats(stored_values(array).astype(np.float64, copy=False), validity(array))
             case Negate(operand):

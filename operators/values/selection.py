@@ -124,6 +124,10 @@ class Selection:
             return None
         return len(self.needed_columns(side, pa.schema([])))
 
+    def shows(self, name: str) -> bool:
+        """Whether a column of the results is given this name."""
+        return name in [_name(item) for item in self.items or ()]
+
     def missing(self, side: int, schema: pa.Schema) -> list[str]:
         """The columns of a side that the results need and its schema lacks."""
         return [name for name in self.needed_columns(side, schema) if name not in schema.names]

@@ -7,7 +7,7 @@ Papers: handshake join (Teubner, Mueller) and its low-latency variant (Roy, Teub
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from operators.engines.handshake_join.chain_core import FlowLink, HandshakeCore
@@ -47,6 +47,10 @@ class HandshakeJoin(Engine):
     @property
     def can_count(self) -> bool:
         return True
+
+    @property
+    def counted(self) -> Mapping[str, str]:
+        return {"handshake-core": "cores"}
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         cores = self.cores or os.cpu_count() or 1

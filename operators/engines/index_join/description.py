@@ -7,7 +7,7 @@ join (section 4) over the PIM-Tree (section 3).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from operators.engines.index_join.element import IndexJoinElement
@@ -58,6 +58,10 @@ class IndexJoin(Engine):
     @property
     def can_count(self) -> bool:
         return True
+
+    @property
+    def counted(self) -> Mapping[str, str]:
+        return {INDEX_JOIN: "partitions"}
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         setting = IndexSetting.of(self.index, plan, self.partitions)

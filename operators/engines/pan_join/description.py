@@ -6,7 +6,7 @@ Paper: "PanJoin: A Partition-based Adaptive Stream Join", Pan, Jacobsen. The ele
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from operators.engines.pan_join.manager import MOST_ROOM, PanManager
@@ -68,6 +68,10 @@ class PanJoin(Engine):
         if self.records and not isinstance(structure_of(self.structure), BISortSubwindows):
             raise JoinError(f"PanJoin: records=True needs structure='BISort', not {self.structure!r}")
         structure_of(self.structure)
+
+    @property
+    def counted(self) -> Mapping[str, str]:
+        return {"worker": "workers"}
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         workers = self.workers or os.cpu_count() or 1

@@ -7,7 +7,7 @@ Papatriantafilou, Tsigas. The elements are those of its figure 2.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,10 @@ class ScaleJoin(Engine):
     @property
     def can_count(self) -> bool:
         return True
+
+    @property
+    def counted(self) -> Mapping[str, str]:
+        return {PROCESSING_THREAD: "threads"}
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         threads = self.threads or os.cpu_count() or 1

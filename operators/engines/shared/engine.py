@@ -7,7 +7,7 @@ elements. All engines answer with the same matches.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from operators.query.orderings import Ordering
@@ -70,6 +70,14 @@ class Engine(ABC):
     def can_count(self) -> bool:
         """Whether the elements can answer with counts (`ElementPlan.counts`), which the collector adds up."""
         return False
+
+    @property
+    @abstractmethod
+    def counted(self) -> Mapping[str, str]:
+        """The setting that says how many elements of a kind there are, by the name of their component.
+
+        Where each element is a component of its own, the name is what theirs have in common.
+        """
 
     def merge_policy(self, window: Window) -> MergePolicy:
         """When rows of a side leave the mutable part: never, unless the engine has an immutable part.

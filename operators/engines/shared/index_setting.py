@@ -74,10 +74,10 @@ class IndexSetting:
             window=self.rows[side],
             batch=self.batch,
             dimensions=len(self.asked),
-            key=self._key(keys, probes),
+            key=self.key(keys, probes),
         )
 
-    def _key(self, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> int:
+    def key(self, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> int:
         """The dimension that leaves the fewest rows; without a sample, the first one that is the most restrictive."""
         order = sorted(range(len(self.asked)), key=lambda d: get_args(Asked).index(self.asked[d]))
         if probes is None or not len(keys[0]) or not len(probes[0]):

@@ -7,7 +7,7 @@ Sadoghi, Jacobsen. The elements are those of its figure 11.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from operators.engines.shared.engine import ElementPlan, Engine
@@ -49,6 +49,10 @@ class SplitJoin(Engine):
     @property
     def can_count(self) -> bool:
         return True
+
+    @property
+    def counted(self) -> Mapping[str, str]:
+        return {"join-core": "cores"}
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
         cores = self.cores or os.cpu_count() or 1

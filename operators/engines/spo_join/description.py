@@ -6,7 +6,7 @@ Paper: "SPO-Join: Efficient Stream Inequality Join", Aslam, Beedkar, Simonini. T
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,6 +95,12 @@ class SPOJoin(Engine):
     def can_count(self) -> bool:
         """The decomposed plan, which is for comparison only, enumerates matches."""
         return self.mutable == "fused"
+
+    @property
+    def counted(self) -> Mapping[str, str]:
+        merging = "permutation" if self.immutable == "po-join" else "merge"
+        logical = {LOGICAL_AND: "logical_elements"} if self.mutable == "decomposed" else {}
+        return {self.immutable: "elements", merging: "permutations", **logical}
 
     def merge_policy(self, window: Window) -> MergePolicy:
         if self.merging != "adaptive" and not has_counted_slides(window):

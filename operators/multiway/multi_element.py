@@ -1,0 +1,353 @@
+"""The element of a join of several streams: holds all windows, and finds the results of each step.
+
+In: steps from the gate, one batch per stream, then a punctuation.
+Out: result rows in result order, with event time and watermarks in a part of a topology, then the punctuation.
+
+A whole step is stored before its rows probe. That is exact, because each row probes only the rows that are live at it
+and come before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from indexes import EVERYWHERE, Live, prepare_kernels
+from operators.bounds.bound_dimension import BoundDimension
+from operators.bounds.dimension_keys import are_values_needed
+from operators.bounds.intervals import bind
+from operators.multiway.combinations import Combinations, Pipeline, Stage, TooManyError
+from operators.multiway.multi_selection import MultiSelection
+from operators.multiway.probe_order import best_order, fan_out, observed_shares
+from operators.multiway.result_sequence import result_order
+from operators.multiway.role_index import RoleIndex
+from operators.multiway.role_window import RoleWindow
+from operators.query.expressions import Column, columns_in
+from operators.query.multi_condition import MultiCondition, Residual
+from operators.query.windows import Window
+from operators.results.collector import RESULT_ROWS
+from operators.results.result_times import EVENT_TIME, times_as_column
+from topology import (
+    DEFAULT_STREAM,
+    Batch,
+    Bolt,
+    Emit,
+    Facts,
+    Origin,
+    Punctuation,
+    Task,
+    TaskContext,
+    Time,
+    Watermark,
+)
+
+MOST = 1 << 21
+"""The most combinations that a stage holds; the rows of a step are divided until they fit."""
+
+
+@dataclass(frozen=True, eq=False)
+class MultiElement(Bolt):
+    """Joins several roles.
+
+    streams:     the stream of each role.
+    windows:     the window of each role.
+    event_times: the event-time column of each role; None: row numbers.
+    timed:       results have an event time, and watermarks follow them.
+    time_of:     the role whose row gives a result its event time; None: the latest row.
+    """
+
+    condition: MultiCondition
+    streams: tuple[str, ...]
+    windows: tuple[Window, ...]
+    event_times: tuple[str | None, ...]
+    selection: MultiSelection
+    timed: bool = False
+    time_of: int | None = None
+    beside = "sinks"
+
+    @property
+    def unordered_streams(self) -> frozenset[str]:  # type: ignore[override]
+        """Results are in the order of their latest rows."""
+        return frozenset({DEFAULT_STREAM}) if self.timed and self.time_of is not None else frozenset()
+
+    @property
+    def note(self) -> str:
+        windows = dict.fromkeys(map(str, self.windows))
+        if len(windows) == 1:
+            return next(iter(windows))
+        return " | ".join(f"{role}: {window}" for role, window in zip(self.condition.roles, self.windows, strict=True))
+
+    def prepare(self) -> None:
+        prepare_kernels()
+
+    def build(self, context: TaskContext) -> Task:
+        return MultiTask(self)
+
+
+class MultiTask(Task):
+    """Owns the windows and their indexes."""
+
+    merges_watermarks = False
+
+    def __init__(self, description: MultiElement) -> None:
+        self._described = description
+        condition = self._condition = description.condition
+        self._links = condition.links
+        self._roles = [
+            RoleWindow(
+                role,
+                description.windows[role],
+                description.event_times[role],
+                {number: link for number, link in enumerate(condition.links) if role in link.roles},
+                condition.filters[role],
+                lambda schema, role=role: self._payload(role, schema),  # type: ignore[misc]
+            )
+            for role in range(len(condition.roles))
+        ]
+        self._indexes: dict[tuple[int, tuple[int, ...]], RoleIndex] = {}
+        self._bound: list[BoundDimension] | None = None
+        self._residuals: list[Residual] = []
+        self._shares: dict[int, float] = {}
+        self._orders: dict[int, tuple[int, ...]] = {}
+        self._pending: dict[str, Batch] = {}
+        self._steps = 0
+        self._chunk = 1 << 14
+        self._next = 0  # the sequence number after the last row
+        self._reached: Time | None = None
+        self._promised: Time | None = None
+        self._emitted = 0
+        self._probed = 0
+
+    def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
+        self._pending[batch.stream] = batch
+        return ()
+
+    def on_punctuation(self, punctuation: Punctuation, origin: Origin) -> Iterable[Emit]:
+        pending, self._pending = self._pending, {}
+        for role, stream in zip(self._roles, self._described.streams, strict=True):
+            if stream in pending:
+                role.append(pending[stream])
+        first, self._next = self._next, punctuation.seq + 1
+        if first < self._next and all(role.schema is not None for role in self._roles):
+            for index in self._indexes.values():
+                index.catch_up()
+            self._decide_orders()
+            yield from self._results(first, self._next, punctuation.born)
+        if first < self._next:
+            self._reach(pending)
+            self._forget(first)
+            yield from self._promise()
+        yield Emit(punctuation)
+
+    def metrics(self) -> Mapping[str, float]:
+        live = {f"{name}_live": float(role.live) for name, role in zip(self._condition.roles, self._roles, strict=True)}
+        return {
+            "results": float(self._emitted),
+            "answered": float(self._next),
+            "combinations": float(self._probed),
+            "payload_bytes": float(sum(role.nbytes for role in self._roles)),
+            **live,
+        }
+
+    def details(self) -> Facts:
+        """The order in which each stream's rows probe the others, and what they are expected to find."""
+        names = self._condition.roles
+        live = [role.live for role in self._roles]
+        orders = {}
+        for latest, order in dict(self._orders).items():
+            bound, stages = {latest}, []
+            for role in order:
+                found = fan_out(bound, role, self._links, self._shares, live)
+                stages.append({"stream": names[role], "finds": round(found, 3), "index": self._index_name(bound, role)})
+                bound.add(role)
+            orders[names[latest]] = stages
+        return {"orders": orders}
+
+    def check_invariants(self) -> None:
+        for role in self._roles:
+            role.check_invariants()
+        for index in self._indexes.values():
+            index.check_invariants()
+
+    # --- what runs ---------------------------------------------------------------------------------
+
+    def _payload(self, role: int, schema: pa.Schema) -> list[str]:
+        """The columns of a role that results show, or that combinations are tested by."""
+        name = self._condition.roles[role]
+        names = self._described.selection.needed_columns(role, schema)
+        for residual in self._condition.residuals:
+            names += [column.name for column in columns_in(residual.expression) if column.stream == name]
+        for link in self._links:
+            if role in link.roles:
+                column = link.dimension.column(link.side(role))
+                names += [column] if are_values_needed(schema.field(column).type) else []
+        return list(dict.fromkeys(names))
+
+    def _decide_orders(self) -> None:
+        """Sample the links and choose the orders: at the first steps, and then from time to time."""
+        if self._bound is None:
+            self._bind()
+        assert self._bound is not None
+        self._steps += 1
+        if self._orders and self._steps & (self._steps - 1) and self._steps % 64:
+            return
+        self._shares = observed_shares(self._links, self._bound, self._roles)
+        live = [role.live for role in self._roles]
+        roles = range(len(self._roles))
+        self._orders = {role: best_order(role, self._links, self._shares, live) for role in roles}
+
+    def _bind(self) -> None:
+        """Bind the links to the types of their columns; what keys do not decide is tested."""
+        self._bound = []
+        self._residuals = list(self._condition.residuals)
+        for link in self._links:
+            kinds = []
+            for side, role in enumerate(link.roles):
+                schema = self._roles[role].schema
+                assert schema is not None, "every role has a schema"
+                kinds.append(schema.field(link.dimension.column(side)).type)
+            bound = bind(link.dimension, *kinds)
+            self._bound.append(bound)
+            if bound.settles and not link.dimension.is_computed:  # functions are among the residuals already
+                self._residuals += [Residual(frozenset(link.roles), each) for each in link.dimension.expressions]
+
+    def _pipeline(self, latest: int) -> Pipeline:
+        assert self._bound is not None
+        bound, stages = {latest}, []
+        for role in self._orders[latest]:
+            fresh = [each for each in self._residuals if role in each.roles and each.roles <= bound | {role}]
+            same = [other for other in bound if self._described.streams[other] == self._described.streams[role]]
+            apart = tuple(other for other in same if other != latest)  # all others come before the latest row
+            stages.append(Stage(role, self._index(bound, role), tuple(fresh), apart))
+            bound.add(role)
+        return Pipeline(self._condition.roles, self._roles, self._links, self._bound, stages)
+
+    def _index(self, bound: set[int], role: int) -> RoleIndex:
+        """The index of a role by its links to roles that are bound."""
+        links = tuple(
+            number for number, link in enumerate(self._links) if role in link.roles and link.other(role) in bound
+        )
+        if (role, links) not in self._indexes:
+            self._indexes[role, links] = RoleIndex(self._roles[role], links, self._described.windows[role].rows)
+        return self._indexes[role, links]
+
+    def _index_name(self, bound: set[int], role: int) -> str:
+        links = tuple(
+            number for number, link in enumerate(self._links) if role in link.roles and link.other(role) in bound
+        )
+        index = self._indexes.get((role, links))
+        return "" if index is None else index.choice.index
+
+    # --- results -----------------------------------------------------------------------------------
+
+    def _results(self, first: int, end: int, born: float) -> Iterator[Emit]:
+        """The results of the rows with sequence numbers in [first, end), a piece at a time."""
+        pipelines = [self._pipeline(role) for role in range(len(self._roles))]
+        while first < end:
+            last = min(end, first + self._chunk)
+            alone = last - first == 1
+            try:
+                found = [
+                    self._found(role, pipeline, first, last, EVERYWHERE if alone else MOST)
+                    for role, pipeline in enumerate(pipelines)
+                ]
+            except TooManyError:
+                self._chunk = max(1, (last - first) // 2)
+                continue
+            yield from self._ordered(found, born)
+            if sum(len(each) for each in found) < MOST // 4:
+                self._chunk = min(1 << 17, self._chunk * 2)
+            first = last
+
+    def _found(self, latest: int, pipeline: Pipeline, first: int, end: int, limit: int) -> Combinations:
+        """The combinations whose latest row is one of a role's with these sequence numbers."""
+        role = self._roles[latest]
+        start, stop = role.between(first, end)
+        positions = np.arange(start, stop)
+        seqs, times = role.seqs(positions), role.times(positions)
+        lives = {}
+        for other in self._orders[latest]:
+            before = self._roles[other].before(seqs)
+            lives[other] = Live(self._roles[other].first_live(before, times), before)
+        passing = np.flatnonzero(role.passing(positions))
+        found = pipeline.run(Combinations({latest: positions[passing]}, passing), lives, limit)
+        self._probed += len(passing)
+        return found
+
+    def _ordered(self, found: list[Combinations], born: float) -> Iterator[Emit]:
+        """Emit combinations in result order."""
+        if not any(len(each) for each in found):
+            return
+        roles = range(len(self._roles))
+        positions = [np.concatenate([each.positions[role] for each in found]) for role in roles]
+        latest = np.repeat(np.arange(len(found)), [len(each) for each in found])
+        seqs = np.stack([self._roles[role].seqs(positions[role]) for role in roles])
+        places = seqs[latest, np.arange(len(latest))]
+        # the others in FROM order: column n skips the latest row's own role
+        others = [np.where(latest > place, seqs[place], seqs[place + 1]) for place in range(len(self._roles) - 1)]
+        order = result_order(places, others, latest)
+        for start in range(0, len(order), RESULT_ROWS):
+            part = order[start : start + RESULT_ROWS]
+            yield self._emit([each[part] for each in positions], latest[part], born)
+
+    def _emit(self, positions: list[np.ndarray], latest: np.ndarray, born: float) -> Emit:
+        schemas = {role.number: role.schema for role in self._roles if role.schema is not None}
+
+        def column(wanted: Column) -> pa.Array:
+            role = self._condition.roles.index(wanted.stream or "")
+            return self._roles[role].column(wanted.name, positions[role])
+
+        rows = self._described.selection.rows(schemas, column, len(latest))
+        if self._described.timed:
+            rows = rows.append_column(EVENT_TIME, self._times(positions, latest))
+        emit = Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
+        self._emitted += rows.num_rows
+        return emit
+
+    def _times(self, positions: list[np.ndarray], latest: np.ndarray) -> pa.Array:
+        """The event times of results."""
+        of = self._described.time_of
+        kind = self._roles[of or 0].time_type
+        kind = pa.int64() if pa.types.is_integer(kind) else kind
+        if of is not None:
+            return times_as_column(self._roles[of].times(positions[of]), kind)
+        times = np.stack([role.times(positions[role.number]) for role in self._roles])
+        return times_as_column(times[latest, np.arange(len(latest))], kind)
+
+    # --- time --------------------------------------------------------------------------------------
+
+    def _reach(self, pending: Mapping[str, Batch]) -> None:
+        """Note the event time of the last row of the step."""
+        for role, stream in zip(self._roles, self._described.streams, strict=True):
+            if stream in pending and pending[stream].num_rows:
+                last = role.times(np.array([role.end - 1]))[0].item()
+                self._reached = last if self._reached is None else max(self._reached, last)
+
+    def _forget(self, first: int) -> None:
+        """Drop the rows that no later row can meet: those that are not live at the last rows of the step."""
+        if any(role.schema is None for role in self._roles):
+            return
+        for role in self._roles:
+            borders = [role.base]
+            for other in self._roles:
+                start, stop = other.between(first, self._next)
+                if start < stop:
+                    last = np.array([stop - 1])
+                    before = role.before(other.seqs(last))
+                    borders.append(int(role.first_live(before, other.times(last))[0]))
+            role.drop_before(max(borders))
+        for index in self._indexes.values():
+            index.expire()
+
+    def _promise(self) -> Iterator[Emit]:
+        """Emit a watermark if the event time of all results that follow has risen."""
+        time, of = self._reached, self._described.time_of
+        if of is not None and time is not None:
+            first = self._roles[of].first_time()
+            time = time if first is None else min(time, first)
+        if self._described.timed and time is not None and (self._promised is None or time > self._promised):
+            self._promised = time
+            yield Emit(Watermark(time, DEFAULT_STREAM))
