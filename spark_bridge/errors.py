@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from topology import ERROR_KINDS, ConnectionLostError, Endpoint, InterlaceError, TlsError
+from topology import ERROR_KINDS, ConnectionLostError, Endpoint, InterlaceError, TaskError, TlsError
 
 
 class SparkUnavailableError(InterlaceError, RuntimeError):
@@ -28,6 +29,10 @@ _KINDS: dict[str, type[InterlaceError]] = {
 }
 
 
+_RAISED = re.compile(r"^(?:[a-z_]+\.)+([A-Za-z]+Error): (.*)$", re.M)
+"""The last line of a traceback: module, class and text of an error."""
+
+
 def described(error: InterlaceError) -> str:
     """Write an error as text for the driver; an error of a user's subclass is written as its nearest class of ours."""
     kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _KINDS)
@@ -39,6 +44,15 @@ def restored(text: str) -> InterlaceError:
     """Return the error that `described` wrote."""
     content = json.loads(text)
     return _KINDS[content["kind"]](*content["arguments"])
+
+
+def found_in(text: str) -> InterlaceError | None:
+    """Return the error of ours that a traceback of a Python worker ends with; Spark shows it as text."""
+    found = [match for match in _RAISED.finditer(text) if match[1] in _KINDS]
+    if not found:
+        return None
+    kind = _KINDS[found[-1][1]]
+    return None if kind is TaskError else kind(found[-1][2].strip())
 
 
 @contextmanager

@@ -6,21 +6,25 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, overload
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from spark_bridge.deployment import prepare_executors
 from spark_bridge.errors import restored
+from spark_bridge.feed_checks import checked_schema, require_event_time
 from spark_bridge.progress import FeedProgress
 from spark_bridge.reports import new_reports
-from spark_bridge.schemas import arrow_schema
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.stage_partition import STATUS, StagePartition, source_name
+from spark_bridge.streaming_feed import StreamingFeed, start_feed
 from spark_bridge.tagged_jobs import tagged_jobs
-from topology import Handle, InputError, InterlaceError, check_event_time
+from topology import Handle, InputError, InterlaceError
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class FeedReport:
     sources: tuple[str, ...]
 
 
+@overload
 def feed(
     df: DataFrame,
     running: Handle,
@@ -44,10 +49,49 @@ def feed(
     presorted: bool = False,
     source_prefix: str | None = None,
     progress: bool = True,
-) -> FeedReport:
-    """Send all rows of a DataFrame to an input stream; return when they are committed, not when they are processed.
+    name: str | None = None,
+) -> FeedReport: ...
 
-    Each partition becomes a physical source, `<prefix>/<partition>`, which is complete after the feed; a later feed
+
+@overload
+def feed(
+    df: DataFrame,
+    running: Handle,
+    stream: str = "R",
+    event_time: str | None = None,
+    *,
+    name: str | None = None,
+    checkpoint: str | Path,
+    trigger: str | Mapping[str, Any] | None = None,
+) -> StreamingFeed: ...
+
+
+def feed(
+    df: DataFrame,
+    running: Handle,
+    stream: str = "R",
+    event_time: str | None = None,
+    *,
+    ties: Sequence[str] = (),
+    presorted: bool = False,
+    source_prefix: str | None = None,
+    progress: bool = True,
+    name: str | None = None,
+    checkpoint: str | Path | None = None,
+    trigger: str | Mapping[str, Any] | None = None,
+) -> FeedReport | StreamingFeed:
+    """Send all rows of a DataFrame to an input stream.
+
+    **A streaming DataFrame** starts a query, whose handle is returned at once. Every micro-batch enters once and whole,
+    as a part of one source.
+
+    name:          of the feed, which belongs to this query; None: that of the stream.
+    checkpoint:    where Spark keeps how far the query is; None: where `spark.sql.streaming.checkpointLocation` says.
+    trigger:       how often there is a micro-batch, such as "200 milliseconds", or the arguments of Spark's `trigger`,
+                   such as {"availableNow": True}; None: as soon as there are rows.
+
+    **A bounded one** is sent now; returns a `FeedReport` when all rows are committed, not when they are processed. Each
+    partition becomes a physical source, `<prefix>/<partition>`, which is complete after the feed; a later feed
     adds sources. All rows become visible together, when the last partition has been staged. So any number of partitions
     may share any number of executor slots, retries and speculative copies leave no trace, and a feed that fails or is
     interrupted adds no row and leaves the topology usable.
@@ -57,33 +101,33 @@ def feed(
                    order in which Spark delivers them, which may differ in another run.
     presorted:     each partition is in event-time order already: do not sort. Rows out of order are refused, or late
                    if they exceed the bound of a stream with out_of_order=.
-    source_prefix: the beginning of the sources' names; None: `<stream>/<number of the feed>`. Names matter for the
-                   order of rows: of two rows of equal event time, the one whose source has the lower name comes first.
+    source_prefix: the beginning of the sources' names; so is `name`. None: `<stream>/<number of the feed>`. Names
+                   matter for the order of rows: of two rows of equal event time, the one whose source has the lower
+                   name comes first.
     progress:      show a bar on stderr, or a line at the end if stderr is no terminal.
 
     Feed every part of a stream before the last stream gets its first rows, or feed it as one DataFrame. Once all
     streams have sources, rows pass in event-time order, and a part that is fed afterwards may be late.
     """
-    require_classic(df)
+    require_event_time(running, stream, event_time)
     if df.isStreaming:
-        raise InputError(f"stream '{stream}': a streaming DataFrame cannot be fed: read it with spark.read")
+        _refuse("a streaming DataFrame", stream, ties=ties, presorted=presorted, source_prefix=source_prefix)
+        return start_feed(df, running, stream, name, checkpoint, trigger)
+    _refuse("a bounded DataFrame", stream, checkpoint=checkpoint, trigger=trigger)
+    if name is not None and source_prefix is not None:
+        raise InputError(f"stream '{stream}': name= and source_prefix= mean the same: give one of them")
+    require_classic(df)
     declared = running.topology.require_input(stream)
-    if event_time is not None and event_time != declared.event_time:
-        raise InputError(
-            f"stream '{stream}': feed() names '{event_time}' as event time, but the topology was built with "
-            f"{repr(declared.event_time) if declared.event_time else 'none (arrival order)'}: name the same in both"
-        )
     started = time.monotonic()
-    schema = arrow_schema(df, stream, declared.schema)
-    if declared.event_time is not None:
-        check_event_time(stream, schema, declared.event_time)
-    running.pin(stream, schema)
+    df = _in_known_order(df, running.schema(stream))
+    schema = checked_schema(df, running, stream)
     if declared.event_time is not None and not presorted:
         df = df.sortWithinPartitions(*(_column(name) for name in (declared.event_time, *ties)))
+    prepare_executors(df.sparkSession, running.endpoint(stream))
     context = df.sparkSession.sparkContext
     reports = new_reports(context)
     number = uuid.uuid4().hex
-    sources = _Sources(running, stream, _new_prefix(running, stream, source_prefix), number)
+    sources = _Sources(running, stream, _new_prefix(running, stream, source_prefix or name), number)
     stage = StagePartition(running.endpoint(stream), stream, sources.prefix, number, schema, reports)
     try:
         sources.announce(1)  # holds the stream back while Spark determines the number of partitions
@@ -103,6 +147,20 @@ def feed(
     return FeedReport(
         stream, sum(rows for _, rows in winners), partitions, time.monotonic() - started, sources.names[:partitions]
     )
+
+
+def _in_known_order(df: DataFrame, known: pa.Schema | None) -> DataFrame:
+    """Put columns in the order of those that the stream has had before, if they have the same names."""
+    if known is None or df.columns == known.names or sorted(df.columns) != sorted(known.names):
+        return df
+    return df.select(*map(_column, known.names))
+
+
+def _refuse(what: str, stream: str, **options: object) -> None:
+    """Refuse options that have no effect on this kind of DataFrame."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise InputError(f"stream '{stream}': {given[0]}= has no effect on {what}: leave it out")
 
 
 class _Sources:

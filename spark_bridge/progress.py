@@ -1,4 +1,4 @@
-"""Shows the progress of a feed on stderr: a bar on a terminal, otherwise one line at the end."""
+"""Shows the progress of a feed: a bar in a notebook or on a terminal, otherwise one line at the end, on stderr."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import threading
 import time
 from types import TracebackType
 from typing import Any, Self, TextIO
+
+from topology import LiveLine, in_notebook
 
 EVERY_SECONDS = 0.2
 BAR = 24
@@ -19,14 +21,18 @@ class FeedProgress:
         self._stream = stream
         self._partitions = partitions
         self._reports = reports
-        self._shown = shown
+        self._in_cell = shown and in_notebook()
+        self._shown = shown and not self._in_cell
         self._out = out or sys.stderr
-        self._live = shown and self._out.isatty()
+        self._live = self._shown and self._out.isatty()
         self._started = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"progress of {stream}", daemon=True)
+        self._cell = LiveLine(self._line, lambda: len(self._reports.value) / max(1, self._partitions), after=0)
 
     def __enter__(self) -> Self:
+        if self._in_cell:
+            self._cell.__enter__()
         if self._live:
             self._thread.start()
         return self
@@ -35,6 +41,8 @@ class FeedProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
+        if self._in_cell:
+            self._cell.__exit__(kind, error, trace)
         if self._live:
             self._thread.join()
             self._out.write(f"\r\x1b[K{self._line()}\n")

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_bridge.errors import ResultsLostError, restored
 from spark_bridge.reports import new_reports
 from spark_bridge.results_spool import SPOOL, ReadSink, UnpackRows, schema_in
-from spark_bridge.schemas import spark_ready, spark_schema
+from spark_bridge.schemas import separated, spark_ready, spark_schema
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.tagged_jobs import tagged_jobs
-from topology import Handle, InputError, InterlaceError, SchemaError, StoppedError, TopologyError
+from topology import Handle, InputError, InterlaceError, StoppedError, TopologyError
 
 CAUSE_SECONDS = 10.0
 """How long to wait for the reason why a topology stopped."""
@@ -49,7 +49,7 @@ def results_dataframe(
         raise TopologyError(
             f"topology '{running.topology.name}': name the sink to read, one of: {', '.join(sinks) or 'none'}"
         )
-    _separated(running.sink_schema(name) or pa.schema([]), separator)  # refused before anything is read
+    separated(running.sink_schema(name) or pa.schema([]), separator)  # refused before anything is read
     if finish:
         running.finish()
     _claim(running, name)
@@ -67,20 +67,7 @@ def results_dataframe(
         first = spool.first()
         schema = spark_ready(_result_schema(running, name, None if first is None else schema_in(first.content)))
         results = spool.mapInArrow(UnpackRows(schema), spark_schema(schema))
-        return results if separator == "." else results.toDF(*_separated(schema, separator))
-
-
-def _separated(schema: pa.Schema, separator: str) -> list[str]:
-    """The names of columns with `separator` in place of each dot."""
-    if not isinstance(separator, str):
-        raise InputError(f"separator must be text such as '_', not {separator!r}")
-    names = [name.replace(".", separator) for name in schema.names]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SchemaError(
-            f"with separator={separator!r} two columns would be called '{twice}': choose another one"
-        )
-    return names
+        return results if separator == "." else results.toDF(*separated(schema, separator))
 
 
 def _cause(running: Handle, sink: str, error: InterlaceError) -> InterlaceError:

@@ -13,9 +13,21 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
-from topology import SchemaError
+from topology import InputError, SchemaError
+
+_WATERMARK = "spark.watermarkDelayMs"
+"""Where Spark notes the watermark of a column, in milliseconds."""
 
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
@@ -38,12 +50,25 @@ def arrow_schema(df: DataFrame, stream: str, declared: pa.Schema | None = None) 
     declared: the declared schema of the stream; a column that it and the DataFrame both declare without nulls is not
               nullable.
     """
-    repeated = sorted({name for name in df.columns if df.columns.count(name) > 1})
+    large = df.sparkSession.conf.get(_LARGE_TYPES, "false") == "true"
+    return stream_schema(df.schema, stream, declared, large)
+
+
+def stream_schema(
+    columns: StructType, stream: str, declared: pa.Schema | None = None, large: bool = False
+) -> pa.Schema:
+    """As `arrow_schema`, for columns of Spark; `large`: texts and bytes have 64-bit offsets."""
+    repeated = sorted({name for name in columns.names if columns.names.count(name) > 1})
     if repeated:
         raise SchemaError(f"stream '{stream}': column '{repeated[0]}' appears more than once: rename it")
-    large = df.sparkSession.conf.get(_LARGE_TYPES, "false") == "true"
+    variant = next((field.name for field in columns if _holds_variant(field.dataType)), None)
+    if variant is not None:
+        raise SchemaError(
+            f"stream '{stream}': column '{variant}' is or holds a VARIANT, of which only Spark knows the values: give "
+            f"it a type, such as variant_get({variant}, '$.price', 'double') or CAST({variant} AS STRING)"
+        )
     try:
-        schema = _to_arrow_schema(df.schema, large)
+        schema = _to_arrow_schema(columns, large)
     except (PySparkException, AssertionError, TypeError) as error:
         raise SchemaError(f"stream '{stream}': the DataFrame has a column that Arrow cannot carry: {error}") from None
     fields = []
@@ -52,6 +77,23 @@ def arrow_schema(df: DataFrame, stream: str, declared: pa.Schema | None = None) 
         strict = expected is not None and not expected.nullable and not field.nullable
         fields.append(pa.field(field.name, field.type, nullable=not strict))
     return pa.schema(fields)
+
+
+def watermark_delay(columns: StructType) -> tuple[str, int] | None:
+    """Return the column of timestamps on which a query has a watermark, and its delay in microseconds."""
+    for field in columns.fields:
+        delay = (field.metadata or {}).get(_WATERMARK)
+        if delay is not None and isinstance(field.dataType, TimestampType | TimestampNTZType):
+            return field.name, 1000 * int(delay)
+    return None
+
+
+def reordered(schema: pa.Schema, known: pa.Schema) -> pa.Schema:
+    """Put columns in the order of a schema that has the same names; a field of the same type becomes the one there."""
+    if sorted(schema.names) != sorted(known.names):
+        return schema
+    pairs = [(schema.field(theirs.name), theirs) for theirs in known]
+    return pa.schema([theirs if theirs.type.equals(mine.type) else mine for mine, theirs in pairs])
 
 
 def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -95,6 +137,31 @@ def spark_schema(schema: pa.Schema) -> StructType:
         except PySparkException:
             raise SchemaError(f"result column '{field.name}' is {field.type}, which Spark does not have") from None
     return StructType(fields)
+
+
+def separated(schema: pa.Schema, separator: str) -> list[str]:
+    """Return the names of columns with `separator` in place of each dot; refuses one that makes two names the same."""
+    if not isinstance(separator, str):
+        raise InputError(f"separator must be text such as '_', not {separator!r}")
+    names = [name.replace(".", separator) for name in schema.names]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SchemaError(
+            f"with {separator!r} in place of dots two columns would be called '{twice}': give one another name with "
+            f".alias(..) in select="
+        )
+    return names
+
+
+def _holds_variant(kind: DataType) -> bool:
+    match kind:
+        case ArrayType():
+            return _holds_variant(kind.elementType)
+        case MapType():
+            return _holds_variant(kind.keyType) or _holds_variant(kind.valueType)
+        case StructType():
+            return any(_holds_variant(field.dataType) for field in kind)
+    return isinstance(kind, VariantType)
 
 
 def _to_arrow_schema(schema: StructType, large: bool) -> Any:

@@ -102,6 +102,7 @@ def require_classic(given: SparkSession | DataFrame) -> None:
     """Raise `UnsupportedSessionError` for a session or DataFrame of Spark Connect."""
     if type(given).__module__.startswith("pyspark.sql.connect"):
         raise UnsupportedSessionError(
-            "this session is connected to a Spark server (Spark Connect); the bridge needs a classic session, "
-            "such as one from SparkSession.builder.master(...): see the documentation of spark_bridge for the reasons"
+            "this session is connected to a Spark server (Spark Connect): bounded DataFrames, feed_batch and "
+            "results_dataframe need a classic session, such as one from SparkSession.builder.master(...); feed takes "
+            'streaming DataFrames from any session, and so does format("interlace")'
         )

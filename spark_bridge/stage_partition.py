@@ -60,4 +60,6 @@ class StagePartition:
 
     def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Send the rows of one attempt; return how many arrived."""
-        return client.stage(self.stream, source, attempt, (fitted(rows, self.schema) for rows in batches))
+        return client.stage(
+            self.stream, source, attempt, (fitted(rows.select(self.schema.names), self.schema) for rows in batches)
+        )

@@ -1,0 +1,48 @@
+"""What is checked on the driver before a feed starts: its columns, its event time, its delay."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from spark_bridge.schemas import arrow_schema, reordered, watermark_delay
+from topology import Handle, InputError, check_event_time
+
+
+def require_event_time(running: Handle, stream: str, event_time: str | None) -> None:
+    """Refuse an event-time column other than the one that the topology declares; None names none."""
+    declared = running.topology.require_input(stream).event_time
+    if event_time is not None and event_time != declared:
+        raise InputError(
+            f"stream '{stream}': feed() names '{event_time}' as event time, but the topology was built with "
+            f"{repr(declared) if declared else 'none (arrival order)'}: name the same in both"
+        )
+
+
+def require_delay(running: Handle, stream: str, feed: str, df: DataFrame | None = None) -> None:
+    """Refuse a stream that could not take a second micro-batch, because its rows must be in order.
+
+    df: what is fed; a watermark on its event time is a delay, too.
+    """
+    declared = running.topology.require_input(stream)
+    if declared.event_time is None or declared.disordered:
+        return
+    watermark = None if df is None or not declared.takes_bounds else watermark_delay(df.schema)
+    if watermark is None or watermark[0] != declared.event_time:
+        raise InputError(
+            f"stream '{stream}', feed '{feed}': it declares no delay, so rows that are earlier than those of the "
+            f"micro-batch before would be late: declare how far rows may be out of order (out_of_order= of a join, or "
+            f"df.withWatermark('{declared.event_time}', ...))"
+        )
+
+
+def checked_schema(df: DataFrame, running: Handle, stream: str) -> pa.Schema:
+    """Return the Arrow schema of a DataFrame that fits a stream, and pin it; columns may come in any order."""
+    declared = running.topology.require_input(stream)
+    schema = arrow_schema(df, stream, declared.schema)
+    if declared.event_time is not None:
+        check_event_time(stream, schema, declared.event_time)
+    known = running.schema(stream)
+    schema = schema if known is None else reordered(schema, known)
+    running.pin(stream, schema)
+    return schema
