@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 
 def _packages_by_name() -> dict[str, str]:
-    """The package, or module of this one, of each public name, read from the stub."""
+    """The package, or module of this one, of each public name, read from the stub; this package for its rooms."""
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text())
     imports = [statement for statement in stub.body if isinstance(statement, ast.ImportFrom)]
     return {alias.name: statement.module or "" for statement in imports for alias in statement.names}
@@ -30,7 +30,8 @@ __all__ = sorted(_PACKAGES)  # noqa: PLE0605
 def __getattr__(name: str) -> object:
     if name not in _PACKAGES:
         raise AttributeError(f"module 'interlace' has no attribute '{name}'")
-    value: object = getattr(import_module(_PACKAGES[name]), name)
+    package = _PACKAGES[name]
+    value: object = import_module(f"{package}.{name}") if package == __name__ else getattr(import_module(package), name)
     globals()[name] = value  # the next access does not come here
     return value
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-COLOURS = {"running": "green", "starting": "yellow", "failed": "red", "stopped": "red"}
+LOOK_SECONDS = 0.2
+"""How often `kill --wait` looks whether all results have been read."""
+
+COLOURS = {"running": "green", "starting": "yellow", "recovering": "yellow", "failed": "red", "stopped": "red"}
 address_option = click.option(
     "--address", metavar="HOST:PORT", help="The cluster; by default that of RAY_ADDRESS, or the one on this machine."
 )
@@ -33,9 +36,24 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON."
     metavar="default|per-task|N",
     help="Which tasks share a worker; N: so many workers.",
 )
+@click.option(
+    "--state",
+    metavar="DIRECTORY|URI",
+    help="Where everything is kept that must survive failures: s3://bucket/prefix, or a directory on a single node.",
+)
+@click.option("--savepoint", metavar="PLACE", help="Begin from this copy of a state; with --state, which is new.")
 @address_option
 @json_option
-def deploy(target: str, name: str, replace: bool, placement: str, address: str | None, as_json: bool) -> None:
+def deploy(
+    target: str,
+    name: str,
+    replace: bool,
+    placement: str,
+    state: str | None,
+    savepoint: str | None,
+    address: str | None,
+    as_json: bool,
+) -> None:
     """Start a join or a topology on a cluster; it goes on until someone kills it.
 
     Rows come from programs that attach to it, from Spark, or from its own spouts.
@@ -51,7 +69,7 @@ def deploy(target: str, name: str, replace: bool, placement: str, address: str |
             unread = ", ".join(found.paths.values())
             click.echo(f"note: a cluster does not read the files of the inputs ({unread}): send their rows", err=True)
         wish: Any = Workers(int(placement)) if placement.isdecimal() else placement
-        runtime = RayRuntime(address=address or "auto", placement=wish)
+        runtime = RayRuntime(address=address or "auto", placement=wish, state=state, savepoint=savepoint)
         options: dict[str, Any] = {"name": name, "detached": True, "replace": replace}
         launched: Handle = (
             runtime.launch(found.topology, **options) if found.join is None else found.join.launch(runtime, **options)
@@ -59,6 +77,8 @@ def deploy(target: str, name: str, replace: bool, placement: str, address: str |
         with launched as running:
             status = running.status()
         if as_json:
+            from interlace.watching.report import status_as_json
+
             say_json(status_as_json(status))
         else:
             nodes = len({worker.node for worker in status.workers})
@@ -75,6 +95,8 @@ def list_command(address: str | None, as_json: bool) -> None:
 
         found = topologies(address=address)
     if as_json:
+        from interlace.watching.report import status_as_json
+
         say_json([status_as_json(status) for status in found])
     elif found:
         rows = [
@@ -107,6 +129,8 @@ def status_command(name: str, address: str | None, as_json: bool) -> None:
 
         status = topology_status(name, address=address)
     if as_json:
+        from interlace.watching.report import status_as_json
+
         say_json(status_as_json(status))
     else:
         notes = [note for note, holds in (("detached", status.detached), ("encrypted", status.encrypted)) if holds]
@@ -132,6 +156,8 @@ def describe(name: str, address: str | None, as_json: bool) -> None:
         with attach(name, address=address) as running:
             topology, status = running.topology, running.status()
     if as_json:
+        from interlace.watching.report import status_as_json
+
         say_json({**plan_as_json(topology), "status": status_as_json(status)})
         return
     click.echo(str(topology.plan()))
@@ -182,7 +208,7 @@ def top(name: str, interval: float, count: int | None, by_task: bool, address: s
 @click.argument("name")
 @click.option(
     "--wait", "seconds", type=click.FloatRange(min=0), metavar="S",
-    help="End the inputs first, and give readers S seconds for the last results.",
+    help="End the inputs first, and stop when all results have been read, but after S seconds at the latest.",
 )  # fmt: skip
 @address_option
 @json_option
@@ -194,12 +220,25 @@ def kill(name: str, seconds: float | None, address: str | None, as_json: bool) -
         if seconds is not None:
             with attach(name, address=address) as running:
                 running.finish()
-                time.sleep(seconds)
+                wait_until_read(running, seconds)
         stop_topology(name, address=address)
     if as_json:
         say_json({"name": name, "state": "stopped"})
     else:
         click.echo(f"'{name}' has been stopped")
+
+
+def wait_until_read(running: Handle, seconds: float) -> bool:
+    """Wait until all results have come and somebody has dealt with them; return whether that was so in time."""
+    limit = time.monotonic() + seconds
+    topology = running.topology
+    sinks = [name for name in topology.sinks if not getattr(topology.node(name).component, "aside", False)]
+    while time.monotonic() < limit:
+        tasks = [task for sink in sinks for task in running.metrics().of(sink)]
+        if tasks and all(task.own.get("ended") and not task.own.get("unread_rows") for task in tasks):
+            return True
+        time.sleep(min(LOOK_SECONDS, max(0.0, limit - time.monotonic())))
+    return False
 
 
 COMMANDS = (deploy, list_command, status_command, describe, metrics_command, top, kill)
@@ -219,27 +258,6 @@ def print_workers(status: Status) -> None:
     ]
     if rows:
         print_columns(("worker", "node", "process", "silent", "tasks"), rows, right=("process", "silent"))
-
-
-def status_as_json(status: Status) -> dict[str, Any]:
-    """The status for programs."""
-    return {
-        "name": status.name,
-        "state": status.state.value,
-        "detached": status.detached,
-        "encrypted": status.encrypted,
-        "error": status.error or None,
-        "workers": [
-            {
-                "name": worker.name,
-                "node": worker.node,
-                "process": worker.pid,
-                "silent_seconds": round(worker.silent, 3),
-                "tasks": [f"{component}/{number}" for component, number in worker.tasks],
-            }
-            for worker in status.workers
-        ],
-    }
 
 
 def _count(number: int, noun: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -55,6 +57,16 @@ def failures() -> Iterator[None]:
         if code is None:
             raise
         raise Failure(_text(error), code) from error
+
+
+@contextmanager
+def kept_signals() -> Iterator[None]:
+    """Put the handlers of signals back that Ray replaces when it connects: it would end the program its own way."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _code(error: Exception) -> Exit | None:

@@ -6,6 +6,7 @@ import click
 
 from interlace.command_line.cluster_commands import COMMANDS
 from interlace.command_line.doctor_command import doctor, version_command
+from interlace.command_line.operating_commands import OPERATING_COMMANDS
 from interlace.command_line.run_command import run
 from interlace.command_line.sql_command import sql
 
@@ -25,5 +26,5 @@ def program() -> None:
     """
 
 
-for command in (sql, run, *COMMANDS, doctor, version_command):
+for command in (sql, run, *COMMANDS[:-1], *OPERATING_COMMANDS, COMMANDS[-1], doctor, version_command):
     program.add_command(command)
