@@ -28,16 +28,17 @@ OUTSIDE = ("examples", "benchmarks")
 ENGINES = ("spo_join", "pan_join", "split_join", "handshake_join", "scale_join", "index_join")
 ROOMS = {
     "topology": (
-        *("graph", "durable", "placement", "tasks", "journal", "checks", "entry", "handle", "security"),
+        *("graph", "durable", "placement", "tasks", "journal", "steps", "checks", "entry", "bolts", "parts"),
+        *("handle", "delivery", "spouts", "security"),
         *("edges", "flight", "process", "local", "on_ray", "simulated"),
     ),
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),
     "operators": (
         *("protocol", "functions", "query", "sql", "values"),
-        *("bounds", "intake", "routing", "results", "engines"),
+        *("bounds", "intake", "routing", "results", "as_of", "engines", "multiway"),
     ),
     "operators/engines": ("shared", *ENGINES),
-    "interlace": ("files", "yaml_form", "foreground", "command_line"),
+    "interlace": ("files", "yaml_form", "foreground", "watching", "on_ray", "web", "command_line", "testing"),
 }
 """The rooms of each package. A room imports only earlier ones; files beside the rooms may import all of them."""
 

@@ -62,7 +62,8 @@ class Expected:
     `triples` holds (left position, right position, seq of its place), one per result row, in result order; a position
     of -1 is no row, and what comes at the end has the number of all rows as its place. `ordered` holds each stream's
     accepted rows in total order: row p has position p. `rejected` counts the rows without an event time, by (stream,
-    source); `late` lists these and the rows that came out of order, source by source.
+    source); `late` lists these and the rows that came out of order, source by source. `joined` counts the accepted rows
+    that are part of a pair.
     """
 
     table: pa.Table
@@ -70,6 +71,7 @@ class Expected:
     ordered: dict[str, pa.Table]
     rejected: dict[tuple[str, str], int]
     late: list[Late]
+    joined: int = 0
 
     @property
     def places(self) -> list[int]:
@@ -236,6 +238,7 @@ class _Pass:
         self.pairs: list[Result] = []
         self.unmatched: list[Result] = []
         self.counts: list[Result] = []
+        self.joined = 0
 
     def run(self, track_expiry: bool) -> None:
         before = [0, 0]  # rows of each side before the present one
@@ -257,6 +260,7 @@ class _Pass:
             paired[1 - side].update(met)
             waiting[side].append(row)
             before[side] = row + 1
+        self.joined = len(paired[LEFT] | paired[RIGHT]) if self._self_join else len(paired[LEFT]) + len(paired[RIGHT])
         end = len({seq for seq, _, _ in self._rows_in_order})
         for s in (LEFT, RIGHT):
             self._leave(end, s, waiting[s], paired[s])
@@ -354,7 +358,8 @@ def _join(
         if row.reason == "no event time":
             rejected[row.stream, row.source] = rejected.get((row.stream, row.source), 0) + 1
     ordered = {name: stream.table for name, stream in streams.items()}
-    return Expected(pa.Table.from_arrays(columns, names=names), triples, ordered, rejected, late)
+    table = pa.Table.from_arrays(columns, names=names)
+    return Expected(table, triples, ordered, rejected, late, one_pass.joined)
 
 
 def _indices(positions: list[int]) -> pa.Array:

@@ -405,7 +405,6 @@ REFUSED = [
     "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i LIMIT 3",
     "SELECT DISTINCT R.id FROM R JOIN S ON R.i = S.i",
     "SELECT R.id, count(*) FROM R JOIN S ON R.i = S.i GROUP BY R.id",
-    "SELECT R.id, S.id FROM R ASOF JOIN S ON R.i = S.i AND R.ts >= S.ts",
     "SELECT R.id, S.id FROM R LEFT JOIN S ON R.i = S.i WHERE S.i = 1",
     "SELECT R.id, S.id FROM R JOIN S ON R.st = {'a': 1, 'b': 'x'}",
     "SELECT R.id, S.id FROM R JOIN S ON R.i = '1'",

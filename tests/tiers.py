@@ -1,7 +1,8 @@
 """Which tests run in which tier, and on which worker.
 
 A plugin of pytest. `make check` is the quick tier (`--quick`): no Ray, no Spark, no recorded data, nothing marked
-`thorough`, and a tenth of the random examples. `make test` is everything except `slow`. With `--slow` also that.
+`thorough`, and a tenth of the random examples. `make test` is everything except `slow`, with half of the random
+examples: they are others in each run. With `--slow` all of it.
 
 With several workers (pytest-xdist), all tests that need Ray run on one of them, and those that need Spark alone on
 another: there is one Ray cluster per run. Tests on machines of their own (`machines`) disturb nobody and may run beside
@@ -17,8 +18,8 @@ CLUSTERS = {"ray_cluster": "ray", "machines": "ray", "spark": "spark"}
 """The fixtures that start a cluster, and the markers that their users get."""
 
 NOT_QUICK = {*CLUSTERS.values(), "realdata", "slow", "thorough"}
-QUICK_SHARE = 10
-"""The quick tier runs one random example in so many."""
+QUICK_SHARE, SHARE = 10, 2
+"""The quick tier runs one random example in 10, the usual one every other."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at markers, and pytest-xdist at groups
@@ -30,6 +31,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="a long run: --slow"))
     if config.getoption("--quick"):
         _keep_the_quick(config, items)
+    if not config.getoption("--slow"):
+        _try_fewer(items, QUICK_SHARE if config.getoption("--quick") else SHARE)
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist
         _group(items)
 
@@ -38,11 +41,14 @@ def _keep_the_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
     quick = [item for item in items if not any(mark.name in NOT_QUICK for mark in item.iter_markers())]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(quick)])
     items[:] = quick
+
+
+def _try_fewer(items: list[pytest.Item], share: int) -> None:
     for test in {item.obj for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)}:
         # Hypothesis has no public way to change the settings of a decorated test; a test watches this one.
         own = getattr(test, "_hypothesis_internal_use_settings", None)
         if own is not None:  # a state machine has its settings elsewhere
-            test._hypothesis_internal_use_settings = settings(own, max_examples=max(1, own.max_examples // QUICK_SHARE))
+            test._hypothesis_internal_use_settings = settings(own, max_examples=max(1, own.max_examples // share))
 
 
 def _group(items: list[pytest.Item]) -> None:

@@ -126,6 +126,11 @@ class Program:
         """All that it has printed so far."""
         return self._output.read_text(errors="replace")
 
+    @property
+    def ended(self) -> bool:
+        """Whether it runs no more."""
+        return self._process.poll() is not None
+
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Wait for its end; the exit status."""
         try:

@@ -9,6 +9,7 @@ import secrets
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -51,6 +52,7 @@ def encrypted_ray(addresses: list[str], folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow  # Ray's own encryption, not ours; a minute
 def test_no_secret_crosses_in_clear(machines: MakeNetwork, tmp_path: Path) -> None:
     network = machines(2)
     settings = encrypted_ray([machine.address for machine in network.machines], tmp_path)

@@ -105,6 +105,7 @@ def test_a_detached_join_is_used_from_another_machine(network: Network, run: Run
     wait_until_gone(lambda: actors(network.machines))
 
 
+@pytest.mark.slow  # tests/topology/on_ray/test_detached.py kills a program on one machine in every run
 def test_nothing_outlives_a_program_that_was_killed(network: Network, run: Run) -> None:
     program = run(network.machines[0], "flow")
     program.wait_for('"flowing"', LONG)

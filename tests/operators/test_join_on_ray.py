@@ -50,6 +50,7 @@ JOIN = StreamJoin(
 )
 
 
+@pytest.mark.slow  # as the test of SPO-Join's elements, which has a process for each task
 def test_ray_and_the_embedded_runtime_agree_to_the_byte() -> None:
     elements = SPOJoin(elements=2, mutable="decomposed", logical_elements=2, merge_interval=70)
     join = replace(JOIN, using=elements)

@@ -129,7 +129,7 @@ CONDITIONS = [
     ("join(on='R.x < S.x < 3')", "QueryError", "`R.x < S.x` is a condition where a value is expected: join conditions with AND (&)"),
     ("sql('SELCT R.id FROM R JOIN S ON R.x < S.x')", "QueryError", "a query starts with SELECT, not SELCT"),
     ("sql('SELECT R.id FORM R JOIN S ON R.x < S.x')", "QueryError", "after FORM: write FROM"),
-    ("sql('SELECT R.id FROM R ASOF JOIN S ON R.id = S.id AND R.at >= S.at')", "QueryError", "ASOF JOIN is not supported: write FROM R JOIN S ON R.key = S.key WINDOW R AS (INTERVAL '0' SECOND), S AS (ROWS 1 PER KEY)"),
+    ("sql('SELECT R.id FROM R ASOF RIGHT JOIN S ON R.id = S.id AND R.at >= S.at')", "QueryError", "ASOF RIGHT JOIN is not supported: write ASOF JOIN, or ASOF LEFT JOIN"),
     ("run('lower(R.id) = S.name')", "SchemaError", "`lower(R.id)`: its argument must be text (CAST it AS VARCHAR), not an integer (R.id is int64)"),
     ("run('coalesce(R.name, 0) = S.name')", "SchemaError", "the values must be of one kind, not a string and an integer"),
     ("run('extract(fortnight FROM R.at) = 1')", "SchemaError", "'FORTNIGHT' is not a part of a time: write one of year, quarter, month"),
@@ -199,7 +199,7 @@ WINDOWS = [
 ]  # fmt: skip
 
 KINDS_AND_SELECTIONS = [
-    ("join(kind='outer')", "JoinError", "kind must be one of 'inner', 'left', 'right', 'full', 'semi', 'anti', 'count', not 'outer'"),
+    ("join(kind='outer')", "JoinError", "kind must be one of 'inner', 'left', 'right', 'full', 'semi', 'anti', 'count', 'asof', 'asof inner', not 'outer'"),
     ("join(kind='left', where='R.x < S.x')", "PredicateError", "where: `R.x < S.x` must use columns of one stream only: move it to the join condition (on)"),
     ("join(where=3)", "PredicateError", "where must be SQL text or a column expression, not 3"),
     ("join(kind='semi', select=['R.id', 'S.id'])", "JoinError", "select: 'S.id' belongs to 'S', whose rows kind='semi' does not return: select columns of 'R', or ask for kind='inner'"),

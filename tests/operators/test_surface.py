@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.key_families import FAMILIES, Family
 from tests.operators.surface_check import ENGINES, check, cores, sampled
 from tests.surface import SurfaceCase, surface_cases
-from topology import RayRuntime
+from topology import RayRuntime, Workers
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
 
@@ -66,7 +66,7 @@ on_ray = st.sampled_from(["SPOJoin", "IndexJoin", "SplitJoin"])
 @settings(sampled, max_examples=1)
 @given(case=surface_cases(max_rows=20, kinds=("full",)), name=on_ray)
 def test_actors_follow_the_law(case: SurfaceCase, name: str) -> None:
-    check(case, ENGINES[name](2), RayRuntime())
+    check(case, ENGINES[name](2), RayRuntime(placement=Workers(3)))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from operators import CountWindow, SPOJoin, StreamJoin
 from operators.query.streams import stream
 from tests.operators.every_type import every_type
 from tests.operators.types_of_keys import TYPES
-from topology import LocalRuntime, RayRuntime
+from topology import LocalRuntime, RayRuntime, Workers
 
 ROWS = 40
 
@@ -41,4 +41,4 @@ def test_every_type_on_ray_as_embedded() -> None:
     sources = {"R": rows(1), "S": rows(2)}
     local = join().collect(sources, LocalRuntime())
     assert local.num_rows > 10
-    assert join().collect(sources, RayRuntime()).to_pylist() == local.to_pylist()
+    assert join().collect(sources, RayRuntime(placement=Workers(3))).to_pylist() == local.to_pylist()

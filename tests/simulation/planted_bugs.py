@@ -45,16 +45,25 @@ BUGS = [
     Bug(
         "a segment starts before the decision is recorded",
         f"{JOURNAL}/recording.py",
-        "            self._record(decides=True)\n            if self._journal.is_start_due(self._task.state_bytes):\n"
-        "                self._journal.start_segment(self._task.state())",
-        "            if self._journal.is_start_due(self._task.state_bytes):\n"
-        "                self._journal.start_segment(self._task.state())\n            self._record(decides=True)",
+        "            self._record(decides=True)\n            if self._rounds is None:\n"
+        "                if self._journal.is_start_due(self._task.state_bytes):\n"
+        "                    self._journal.start_segment(self._task.state())\n",
+        "            if self._rounds is None:\n"
+        "                if self._journal.is_start_due(self._task.state_bytes):\n"
+        "                    self._journal.start_segment(self._task.state())\n"
+        "            self._record(decides=True)\n            if self._rounds is None:\n                pass\n",
     ),
     Bug(
         "rows beside steps are never sent",
         f"{JOURNAL}/recording.py",
         "if self._open or self._unrecorded",
         "if self._unrecorded",
+    ),
+    Bug(
+        "a source that is announced again was never taken",
+        f"{JOURNAL}/image.py",
+        "known.seen = max(end, known.seen or 0)",
+        "known.seen = end",
     ),
     Bug(
         "replay takes one batch too many",
@@ -83,8 +92,8 @@ BUGS = [
     Bug(
         "replay starts at the last start",
         f"{JOURNAL}/image.py",
-        "return self.starts[min(chosen, default=0)]",
-        "return self.starts[-1]",
+        "return starts[min(chosen, default=0)]",
+        "return starts[-1]",
     ),
     Bug(
         "trimming forgets rows that nobody took",
@@ -151,7 +160,7 @@ BUGS = [
     Bug(
         "waiting rows are not restored",
         f"{INTAKE}/scale_gate.py",
-        "                    source.append(part)\n",
+        "                    source.append(part, memory_share(len(state.sources)))\n",
         "                    pass\n",
     ),
     Bug(
@@ -181,8 +190,8 @@ BUGS = [
     Bug(
         "a sink skips nothing",
         f"{HANDLE}/results_queue.py",
-        "self._skipping = message.place >= 0",
-        "self._skipping = False",
+        "self._resumed = True\n                self._skipping = message.place >= 0",
+        "self._resumed = True\n                self._skipping = False",
     ),
     Bug(
         "numbers begin anew",
@@ -203,10 +212,16 @@ BUGS = [
         "            break  # a reader",
     ),
     Bug(
+        "a reader behind what was acknowledged never ends",
+        f"{HANDLE}/results_queue.py",
+        "reached = max(self._place.number, self._kept.acknowledged + 1)",
+        "reached = self._place.number",
+    ),
+    Bug(
         "sources are announced after rows of others",
         f"{ENTRY}/ingest.py",
         "            for source in target.ledger.sources:\n                self._watch.heard_of(stream, source)\n"
-        "                target.put(Watermark(None, DEFAULT_STREAM, source))\n",
+        "                target.put(Watermark(None, DEFAULT_STREAM, source, target.feeds.delay(source)))\n",
         "            pass\n",
     ),
     Bug(
@@ -230,10 +245,8 @@ BUGS = [
     Bug(
         "rows are sent on before they are recorded",
         f"{ENTRY}/ingest.py",
-        "            self._record.sent(target.name, batch)\n        target.put(batch)\n"
-        "        target.ledger.record(batch)",
-        "            target.put(batch)\n            target.ledger.record(batch)\n            return\n"
-        "        target.put(batch)\n        target.ledger.record(batch)",
+        "            self._record.sent(target.name, batch)\n",
+        "",
     ),
     Bug("no fsync", f"{DURABLE}/disk_store.py", "        self._disk.sync(segment)\n"),
     Bug("a zombie is not fenced", f"{DURABLE}/log.py", "        if higher > self.epoch:", "        if False:"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation import ledger
 from tests.simulation.planted_bugs import BUGS, Bug
 from tests.simulation.sensitivity import seeds_to_catch
 
@@ -17,25 +18,41 @@ QUICK_BUG = "what was taken is not recorded"
 """One that few seeds catch; the others are planted with --slow."""
 
 
-def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+def simulate(*arguments: str | int | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.simulation", *arguments],
+        [sys.executable, "-m", "tests.simulation", *map(str, arguments)],
         cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("first", [0, 100, 200])
+@pytest.mark.parametrize("first", [0, 50, 100])
 def test_nothing_is_lost_doubled_or_out_of_order(first: int) -> None:
-    done = simulate("--first", str(first), "--seeds", "100")
+    done = simulate("--from", first, "--seeds", 50)
     assert done.returncode == 0, done.stdout
     assert "lost 0, duplicated 0, misordered 0" in done.stdout
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    runs = [simulate("--seed", "7").stdout.rpartition('"seconds"') for _ in range(2)]
-    assert runs[0][0] == runs[1][0]
-    assert '"faults"' in runs[0][0]
+    runs = [simulate("--from", 7, "--seeds", 2, "--trace").stdout.partition("simulated hours")[0] for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert runs[0].count("trace of seed") == 2
+    assert "worker killed" in runs[0]
+
+
+def test_a_long_run_is_made_in_parts_and_adds_to_its_ledger(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert simulate("--seeds", 2, "--faults", 3, "--ledger", tmp_path / "ledger").returncode == 0
+    (entry,) = ledger.read(tmp_path / "ledger")
+    assert (entry.first, entry.end, entry.failed) == (0, 4, [])
+    assert sum(entry.engines.values()) == 4
+    assert entry.counts["rows"] == sum(entry.counts[kind] for kind in ("joined", "late", "rejected", "unmatched"))
+    assert simulate("--table", tmp_path / "ledger").stdout.count("\n") == 3
+
+
+def test_the_documentation_shows_the_ledger() -> None:
+    entries = ledger.read(Path(__file__).with_name("ledger.jsonl"))
+    assert ledger.table(entries) in (ROOT / "docs/reliability.md").read_text()
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ from topology import (
 )
 from topology.flight.client_port import ClientPort
 from topology.flight.server import TopologyServer
-from topology.local import runtime as local_runtime
+from topology.local import running as local_running
 
 
 def ingest(running: Handle) -> Any:
@@ -99,7 +99,7 @@ def test_executors_reach_an_encrypted_topology_with_what_its_endpoint_carries(
         port = ClientPort(authority, certificate=credentials.issue("127.0.0.1"), quotas=quotas)
         return TopologyServer(topology, ingest, results, failure, port, authority, **others)
 
-    monkeypatch.setattr(local_runtime, "TopologyServer", encrypted)
+    monkeypatch.setattr(local_running, "TopologyServer", encrypted)
     df = readings(spark, 300, 3, seed=21)
     with numbers_to_sink() as running:
         assert running.endpoint("R").location.startswith("grpc+tls://")
@@ -295,7 +295,7 @@ def test_interrupting_cancels_the_job_and_leaves_the_topology_usable(spark: Spar
 
 
 def test_a_session_of_spark_connect_is_refused_with_the_reason() -> None:
-    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": False})()
     with numbers_to_sink() as running, pytest.raises(UnsupportedSessionError, match="classic session"):
         feed(remote, running)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from operators.intake.scale_gate import ScaleGate
 from operators.intake.waiting_run import SourceName
+from operators.intake.waiting_source import memory_share
 from topology.graph.event_time import Times
 
 
@@ -151,8 +153,69 @@ def test_threads_may_add_and_read_at_the_same_time() -> None:
     assert all(len(each) == 16_000 and each == sorted(each) for each in read)
 
 
+def test_counts_may_be_asked_for_while_sources_come() -> None:
+    gate = ScaleGate()
+
+    def open_many() -> None:
+        for number in range(5_000):
+            gate.open(SourceName(str(number), "R"))
+
+    opening = threading.Thread(target=open_many)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        opening.start()
+        while opening.is_alive():
+            assert gate.waiting == gate.waiting_bytes == gate.spilled_bytes == gate.kept == 0
+    finally:
+        sys.setswitchinterval(interval)
+        opening.join()
+
+
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="ScaleGate: readers"):
         ScaleGate(0)
     with pytest.raises(ValueError, match="ScaleGate: step_rows"):
         ScaleGate(1, 0)
+
+
+def test_many_sources_share_what_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert memory_share(1) == memory_share(4) == 64 * 2**20
+    assert 60 * memory_share(60) <= 256 * 2**20
+    assert memory_share(10_000) == 2**20
+    monkeypatch.setattr("operators.intake.waiting_source.MEMORY_OF_ALL", 1_000_000)
+    monkeypatch.setattr("operators.intake.waiting_source.LEAST_MEMORY", 10_000)
+    rows = pa.record_batch({"x": pa.array(range(1_000), pa.int64())})
+    spilled = []
+    for sources in (1, 20):
+        gate = ScaleGate()
+        gate.open(SourceName("quiet", "R"))  # all others wait for it
+        for number in range(sources):
+            gate.open(SourceName(f"s{number}", "R"))
+        for part in range(10):
+            times = np.arange(part * 1_000, (part + 1) * 1_000, dtype=np.int64)
+            for number in range(sources):
+                gate.add(SourceName(f"s{number}", "R"), rows, times, 0.0)
+        spilled.append(gate.spilled_bytes)
+        gate.close()
+    assert spilled[0] == 0 < spilled[1]
+
+
+def test_a_source_that_announces_a_bound_is_put_in_order_by_it() -> None:
+    """Its neighbour is in order as ever; a bound of the stream that is greater counts for both."""
+    own, other = SourceName("own", "R"), SourceName("z", "S")
+    for stream_bound, late, order in (
+        (None, [3], ["R/own/1", "S/z/0", "R/own/2", "R/own/0"]),
+        (9, None, ["R/own/3", "R/own/1", "S/z/0", "R/own/2", "R/own/0"]),
+    ):
+        gate = ScaleGate()
+        gate.open(own, 5)
+        gate.open(other)
+        times = np.array([10, 5, 7, 4])
+        found = gate.add(own, rows_of(own, times), times, bound=stream_bound)
+        assert (None if found is None else found.rows.tolist()) == late
+        assert ids(gate, 0) == []
+        gate.add(other, rows_of(other, np.array([6])), np.array([6]), bound=stream_bound)
+        gate.end([own, other])
+        assert [name for _, name in sorted(ids(gate, 0))] == order
+        gate.check_invariants()

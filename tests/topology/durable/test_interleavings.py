@@ -45,7 +45,7 @@ def begun(history: History, script: str, prepared: str) -> Actor:
     [
         pytest.param(on_disk, "c", "c", 0, id="disk: commit"),
         pytest.param(on_disk, "", "cc", LISTED, id="disk: commit twice", marks=pytest.mark.thorough),
-        pytest.param(on_disk, "c", "r", 0, id="disk: begin a segment", marks=pytest.mark.thorough),
+        pytest.param(on_disk, "c", "r", 0, id="disk: begin a segment", marks=pytest.mark.slow),
         pytest.param(on_disk, "crr", "t", LISTED, id="disk: trim", marks=pytest.mark.thorough),
         pytest.param(on_objects, "c", "c", 0, id="objects: commit"),
         pytest.param(on_objects, "c", "r", LISTED, id="objects: begin a segment", marks=pytest.mark.thorough),

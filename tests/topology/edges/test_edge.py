@@ -21,10 +21,11 @@ from topology import (
     Punctuation,
     Watermark,
 )
-from topology.edges.edge import STEPS_UNDER_WAY, SocketEdge
+from topology.edges.edge import SocketEdge
 from topology.edges.edge_receiver import EdgeReceiver
 from topology.edges.sockets import Peer
 from topology.edges.turnstile import Turnstile
+from topology.edges.under_way import STEPS_UNDER_WAY
 from topology.graph.errors import ConnectionLostError, StaleStreamError, StoppedError
 from topology.graph.messages import Message
 from topology.security.tokens import Authority, Grant, Right
@@ -99,6 +100,17 @@ def consumers(request: pytest.FixtureRequest, credentials: Credentials) -> Liste
 def step(number: int) -> list[Message]:
     """One step: a batch per stream, then the punctuation."""
     return [Batch("left", ROWS, number), Batch("right", CODED, number), Punctuation(number)]
+
+
+def test_the_end_of_an_input_within_a_step_does_not_end_the_edge(consumers: Listen) -> None:
+    with consumers() as end:
+        edge = end.connect()
+        sent: list[Message] = [Punctuation(0), End("lines"), Punctuation(1), End()]
+        for number, message in enumerate(sent):
+            edge.push(message)
+            assert end.take(1) == [sent[number]]
+        assert edge.join(LONG)
+        assert not end.failures
 
 
 def test_all_messages_arrive_once_and_in_order_and_the_stream_ends_after_the_last(consumers: Listen) -> None:

@@ -21,6 +21,8 @@ MESSAGES: list[Message] = [
     Punctuation(3, 1.25),
     Batch("left", LEFT, 7, "s1", (1, 9), 2.5),
     Watermark(5, "left", "s1"),
+    Watermark(None, "left", "s1", 0),
+    Watermark(5, "left", "s1", 7),
     Watermark(-5.5, "", ""),
     Idle("left", "s1"),
     Idle("default", ""),

@@ -23,10 +23,9 @@ class Hand:
 
 
 def entry(idle_after: float = 5.0) -> tuple[Ingest, Hand, list[Any]]:
-    """An entry whose watching thread does nothing: time passes only when the test moves the clock."""
+    """An entry without a watching thread: time passes only when the test moves the clock."""
     hand = Hand()
     ingest = Ingest(clock=EntryClock(hand))
-    ingest._watcher = object()  # type: ignore[assignment]
     taken: list[Any] = []
     ingest.add("R", Input(idle_after=idle_after), taken.append)
     return ingest, hand, taken

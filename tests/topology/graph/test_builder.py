@@ -98,7 +98,7 @@ def name_that_is_no_text() -> None:
 
 
 def spout_given_as_bolt() -> None:
-    words().bolt("numbers", Numbers())  # type: ignore[arg-type]
+    words().bolt("numbers", Numbers())
 
 
 def bolt_given_as_input() -> None:
@@ -106,7 +106,7 @@ def bolt_given_as_input() -> None:
 
 
 def class_instead_of_instance() -> None:
-    words().bolt("two", TwoStreams)  # type: ignore[arg-type]
+    words().bolt("two", TwoStreams)
 
 
 def no_tasks() -> None:

@@ -34,7 +34,7 @@ def test_an_endpoint_compares_hashes_and_pickles_with_its_token(root: str) -> No
 
 def test_an_endpoint_does_not_show_its_token(root: str) -> None:
     endpoint = Endpoint("grpc+tls://10.0.0.5:31001", TOKEN, root)
-    assert asdict(endpoint) == {"location": "grpc+tls://10.0.0.5:31001", "root": root}
+    assert asdict(endpoint) == {"location": "grpc+tls://10.0.0.5:31001", "root": root, "schema": None}
     shown = [repr(endpoint), str(endpoint), f"{endpoint}", f"{endpoint!r:>200}", repr(vars(endpoint)), endpoint.uri,
              repr([endpoint.token]), repr({"endpoint": (endpoint, endpoint.token)})]  # fmt: skip
     assert [text for text in shown if TOKEN in text] == []

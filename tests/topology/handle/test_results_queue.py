@@ -37,6 +37,17 @@ def test_nothing_within_the_timeout_is_not_the_end() -> None:
     assert not reader.closed
 
 
+def test_a_reader_before_rows_that_are_acknowledged_meanwhile_reaches_the_end() -> None:
+    queue = ResultsQueue(1000)
+    queue.put(ROWS)
+    queue.end()
+    assert queue.read().next() == (0, ROWS)
+    behind = queue.read(after=0, take_over=True)
+    queue.acknowledge(2)
+    assert behind.next(0) is None
+    assert behind.finished
+
+
 def test_a_step_back_gives_the_same_rows_again() -> None:
     queue = ResultsQueue(1000)
     queue.put(ROWS)

@@ -178,3 +178,26 @@ def test_a_sink_aside_holds_up_nobody_and_is_read_by_name() -> None:
         sender.join(LONG)
         copies = [value for batch in running.results("copies") for value in batch.column(0).to_pylist()]
     assert read_first == copies == list(range(20_000))
+
+
+def test_rows_beyond_the_bound_are_dropped_and_counted_and_keep_their_numbers() -> None:
+    queue = SpillingResults(memory=1_000, most=200_000)
+    size = 10_000
+    for number in range(60):  # 80 kB each: they are pieces of their own only together
+        queue.put(pa.record_batch({"x": [number] * size}))
+    assert queue.metrics()["dropped_rows"] == queue.dropped > 0
+    got: dict[int, int] = {}
+    reader = queue.read()
+    while (found := reader.next(timeout=0)) is not None:
+        first, rows = found
+        got.update(enumerate(rows["x"].to_pylist(), first))
+        queue.acknowledge(first + rows.num_rows - 1)
+    assert len(got) == 60 * size - queue.dropped
+    dropped = queue.dropped
+    queue.put(pa.record_batch({"x": [60] * size}))  # somebody has read: there is room again
+    assert queue.dropped == dropped
+    found = reader.next(timeout=0)
+    assert found is not None
+    got.update(enumerate(found[1]["x"].to_pylist(), found[0]))
+    assert all(value == number // size for number, value in got.items()), "a row has lost its number"
+    assert max(got) == 61 * size - 1

@@ -18,6 +18,7 @@ from topology.journal.events import (
     Event,
     RowsSent,
     SchemaPinned,
+    SnapshotKept,
     SourceEnded,
     SourceOpened,
     Started,
@@ -58,6 +59,7 @@ EVENTS: list[Event] = [
     StreamFinished("S"),
     SchemaPinned("S", pa.schema([("y", pa.dictionary(pa.int8(), pa.string()))])),
     decided(7, s=3),
+    SnapshotKept(7, "00000001-ab"),
     Decided({"R": {"s": 0}}),
     Acknowledged("results", 4, 7, 5),
     Started({"seq": 3}, {"R": ROWS.schema}, TaskState({"positions": {"R": 3}}, (ROWS,))),
@@ -68,6 +70,13 @@ EVENTS: list[Event] = [
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_every_event_comes_back_from_its_record(event: Event) -> None:
     assert from_record(to_record(event)) == event
+
+
+def test_a_source_that_is_announced_again_has_been_taken_as_far_as_before() -> None:
+    image = new_image()
+    for event in (RowsSent("R", "s", 0, ROWS), decided(2, s=3), decided(3, s=0)):
+        image.apply(event, 1)
+    assert image.source("R", "s").seen == 3
 
 
 def read_back(image: Image, segment: int) -> Image:
@@ -169,3 +178,27 @@ def test_a_sink_that_is_optional_to_read_holds_nothing_back() -> None:
     image.apply(Acknowledged("late", 7, -1, 0), 1)
     assert image.asides == {"late": 7}
     assert set(image.sinks) == {"results"}
+
+
+def test_a_source_that_a_new_life_announces_again_has_not_lost_what_was_taken_of_it() -> None:
+    image = new_image()
+    image.apply(RowsSent("R", "s", 0, ROWS, 2.5), 1)
+    image.apply(decided(2, s=3), 1)
+    image.apply(Decided({"R": {"s": 0}}), 1)
+    assert image.source("R", "s").seen == 3
+
+
+def test_only_a_start_with_snapshots_is_used_where_tasks_need_them() -> None:
+    image = Image("bolts", ["results"], latest, with_snapshots=True)
+    image.started(1)
+    for seq, segment in ((10, 2), (20, 3)):
+        image.apply(decided(seq), segment - 1)
+        image.started(segment)
+    image.apply(Acknowledged("results", 5, 20, 6), 3)
+    assert image.start().seq == -1
+    image.apply(SnapshotKept(10, "first"), 3)
+    assert image.start().seq == 10
+    image.apply(SnapshotKept(20, "first"), 3)
+    assert image.start().seq == 20
+    image.forget_before(3)
+    assert list(image.snapshots) == [20]

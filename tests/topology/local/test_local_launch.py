@@ -25,3 +25,10 @@ def test_it_says_its_name_and_where_its_tasks_run() -> None:
         assert status.workers[0].tasks == (("in", 0), ("results", 0))
         assert str(status).startswith("mine: running\n  this process on ")
     assert running.status().state.value == "stopped"
+
+
+def test_a_topology_without_a_sink_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    builder = TopologyBuilder("to nowhere")
+    builder.input("in")
+    with LocalRuntime().launch(builder.build()):
+        assert "topology 'to nowhere' has no sink" in caplog.text

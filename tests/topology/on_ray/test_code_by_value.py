@@ -52,6 +52,14 @@ SCRIPT = """
             running.finish()
             return [tuple(row.values()) for rows in running.results() for row in rows.to_pylist()]
 
+    @il.bolt
+    class Seen:
+        def __init__(self, least):
+            self.least = least
+
+        def execute(self, rows):
+            return rows.filter(pc.greater_equal(rows["x"], self.least))
+
     class Doubling(il.Bolt):
         def build(self, context):
             return DoublingTask()
@@ -69,7 +77,9 @@ SCRIPT = """
         builder.input("in")
         builder.bolt("double", Doubling()).global_grouping("in")
         builder.bolt("again", il.MapBatches(lambda rows: rows.slice(1))).global_grouping("double")
-        builder.sink().global_grouping("again")
+        builder.bolt("seen", Seen(helpers.WIDTH)).global_grouping("again")
+        builder.bolt("last", il.bolt(lambda rows: rows)).global_grouping("seen")
+        builder.sink().global_grouping("last")
         with runtime.launch(builder.build()) as running:
             running.send("in", ROWS)
             running.finish()

@@ -48,8 +48,8 @@ def test_a_node_that_lacks_libraries_is_refused() -> None:
     )
 
 
-COMMAND_LINE = ("click", "packaging", "PyYAML", "rich")
-"""What only the command line imports, and no worker."""
+COMMAND_LINE = ("click", "packaging", "PyYAML", "rich", "starlette", "uvicorn")
+"""What only the command line and the live page import, and no worker."""
 
 
 def test_the_required_libraries_are_those_that_an_installation_brings() -> None:

@@ -194,7 +194,7 @@ def test_every_grouping_sends_rows_where_it_does_locally() -> None:
         with runtime.launch(builder.build()) as running:
             return Counter((row["n"], row["task"]) for part in running.results() for row in part.to_pylist())
 
-    found = rows(RayRuntime())
+    found = rows(RayRuntime(placement=Workers(3)))
     assert found == rows(LocalRuntime())
     by_stream = Counter(dict.fromkeys(GROUPINGS, 0))
     for (_, task), times in found.items():

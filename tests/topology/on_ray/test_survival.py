@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 import ray
 
-from operators import CountWindow, RunningJoin, SPOJoin, StreamJoin
+from operators import CountWindow, RunningJoin, ScaleJoin, SPOJoin, StreamJoin
 from tests.s3_server import below, s3_server
 from tests.topology.on_ray.programs import processes, program
 from tests.topology.waiting import repeatedly, wait_for
@@ -22,16 +22,19 @@ from topology import (
     Batch,
     Bolt,
     Emit,
+    FlightClient,
     LocalRuntime,
     Origin,
     PassOn,
     RayRuntime,
+    Resources,
     State,
     Task,
     TaskContext,
     TaskError,
     TopologyError,
     Workers,
+    attach,
 )
 from topology import WorkerStatus as Worker
 from topology.on_ray import runtime as ray_runtime
@@ -117,9 +120,12 @@ def kill(running: RunningJoin, *those: Chosen) -> Iterator[None]:
 
 def test_any_worker_may_be_killed_in_the_middle_of_a_join(tmp_path: Path) -> None:
     with JOIN.launch(RayRuntime(state=tmp_path), sources=SOURCES, name="killed") as running:
+        before = {name: running.endpoint(name) for name in ("R", "results")}
         feeding = feed(running)
         found, end = read_on(running, kill(running, entry, element, exit_))
         feeding.join()
+        assert {name: running.endpoint(name) for name in before} == before
+        assert FlightClient(before["R"]).next_offset("R", "R-0") == ROWS  # other programs need no new one
         status = running.status()
         assert (status.state, status.recoveries) == (State.RUNNING, 3)
     right = expected()
@@ -171,10 +177,12 @@ def test_the_controller_may_be_killed_too(tmp_path: Path) -> None:
             os.kill(next(pid for pid, title in titles.items() if "/controller" in title), signal.SIGKILL)
             yield
 
+        before = running.endpoint("S")
         feeding = feed(running, 4_000)
         found, _ = read_on(running, behead())
         feeding.join()
         wait_for(lambda: running.status().state is State.RUNNING)
+        assert FlightClient(before).next_offset("S", "S-0") == 4_000
         assert running.status().recoveries == 1
         running.stop()
         wait_for(lambda: not processes("ray::headless"), "a process outlived stop()")
@@ -277,3 +285,55 @@ def test_a_directory_of_one_machine_is_refused_on_several(tmp_path: Path, monkey
     monkeypatch.setattr(ray_runtime, "cluster_nodes", lambda: [*nodes, *nodes])
     with pytest.raises(TopologyError, match=r"directory of one machine.*s3://bucket/prefix"):
         JOIN.launch(RayRuntime(state=tmp_path), name="refused")
+
+
+def test_a_join_is_rebalanced_in_the_middle_and_again_after_kills(tmp_path: Path) -> None:
+    saved: list[str] = []
+    with JOIN.launch(RayRuntime(state=tmp_path / "state"), sources=SOURCES, name="rebalanced") as running:
+
+        def change() -> Iterator[None]:
+            running.rebalance(po_join=2)
+            saved.append(running.savepoint())
+            assert len([worker for worker in running.status().workers if element(worker)]) == 4
+            yield
+            attached = attach("rebalanced")
+            assert isinstance(attached, RunningJoin)
+            with attached:
+                attached.rebalance(using=ScaleJoin(threads=1), placement=Workers(2))
+                assert attached.join.engine == ScaleJoin(threads=1)
+            titles = processes("ray::rebalanced")
+            os.kill(next(pid for pid, title in titles.items() if "/controller" in title), signal.SIGKILL)
+            yield
+
+        feeding = feed(running)
+        found, _ = read_on(running, change())
+        feeding.join()
+        wait_for(lambda: running.status().state is State.RUNNING)
+        assert len(running.status().workers) == 2
+        assert running.topology.node("processing-thread").parallelism == 1
+    right = expected()
+    assert found.equals(right)
+    with JOIN.launch(LocalRuntime(state=tmp_path / "new", savepoint=saved[0]), sources=SOURCES) as running:
+        for stream in "RS":
+            running.send(stream, rows(), source=f"{stream}-0", offset=0)
+        running.finish()
+        again = list(running.results(numbered=True))
+    assert pa.Table.from_batches([batch for _, batch in again]).equals(right.slice(again[0][0]))
+
+
+@pytest.mark.slow
+def test_if_workers_cannot_start_the_old_layout_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with JOIN.launch(RayRuntime(state=tmp_path), sources=SOURCES, name="crowded") as running:
+        topology = running.topology
+        many = tuple(
+            replace(node, resources=Resources(cpus=1000)) if node.name == "po-join" else node for node in topology.nodes
+        )
+        with pytest.raises(TopologyError, match=r"cannot be rebalanced: the cluster has no room"):
+            running._running.change(replace(topology, nodes=many))
+        monkeypatch.setattr("topology.on_ray.running.missing", lambda placement, nodes: "")
+        with pytest.raises(TopologyError, match=r"goes on as it was: the cluster has no room"):
+            running._running.change(replace(topology, nodes=many))
+        feeding = feed(running, 2_000)
+        found = pa.Table.from_batches(running.results()).combine_chunks()
+        feeding.join()
+    assert found.equals(expected(2_000))

@@ -1,6 +1,5 @@
 """A queue that keeps a bounded part in memory and the rest on disk, and gives back exactly what it was given."""
 
-import os
 from collections import deque
 from pathlib import Path
 
@@ -11,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topology.graph.messages import rows_bytes
-from topology.tasks.spill import SpillQueue
+from topology.tasks.spill import MemoryBudget, SpillQueue
+from topology.tasks.spill_files import LEAST_FILE_BYTES, SpillFiles
 
 quick = settings(max_examples=30, deadline=None)  # the first example may compile a kernel
 
@@ -107,9 +107,41 @@ def test_the_file_shrinks_when_it_has_been_read_and_is_used_again() -> None:
         for number in range(4):
             queue.append(rows(number))
         assert [queue.popleft() for _ in range(4)] == [rows(number) for number in range(4)]
-        assert queue._file is not None
-        assert os.fstat(queue._file.fileno()).st_size == 0
-    queue.close()
+        assert queue.file_bytes == 0
+
+
+def test_the_disk_space_follows_what_waits_and_not_what_has_passed() -> None:
+    queue = SpillQueue(memory=0)
+    size = 8 * 1024 * 4  # a quarter of a megabyte in each batch
+    most = 0
+    for number in range(200):  # 50 MB pass, and about 1 MB waits
+        queue.append(rows(number, size))
+        if len(queue) > 4:
+            assert queue.popleft().column("n")[0].as_py() == number - 4
+        most = max(most, queue.file_bytes)
+    assert most < 4 * LEAST_FILE_BYTES
+
+
+def test_a_long_backlog_has_few_files() -> None:
+    files = SpillFiles(least_bytes=ONE)
+    spilled = [files.write(rows(number)) for number in range(1_000)]
+    assert files.open_files < 80
+    for each in spilled[:990]:
+        files.drop(each)
+    assert files.used_bytes < 200 * ONE + 1_000 * ONE // 4
+    files.close()
+
+
+def test_queues_that_share_a_budget_hold_no_more_than_that_in_memory() -> None:
+    budget = MemoryBudget(10 * ONE)
+    queues = [SpillQueue(memory=8 * ONE, budget=budget) for _ in range(5)]
+    for number in range(20):
+        for queue in queues:
+            queue.append(rows(number))
+    assert budget.used == sum(queue.memory_bytes for queue in queues) <= 10 * ONE + 5 * ONE
+    for queue in queues:
+        assert [queue.popleft() for _ in range(20)] == [rows(number) for number in range(20)]
+    assert budget.used == 0
 
 
 def test_closing_forgets_everything_and_the_queue_can_be_used_again(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from topology import (
     Emit,
     End,
     Fields,
+    Idle,
     Input,
     Origin,
     Punctuation,
@@ -129,7 +130,7 @@ def test_the_end_of_a_source_is_not_the_end_of_the_input() -> None:
     diary = Diary()
     sent = Bench(diary, [End(DEFAULT_STREAM, "s"), batch(1), End()]).run()
     assert diary.calls == [("source end", 0, "s"), ("batch", 0, 1), ("input end", 0), "end"]
-    assert sent == [End()]
+    assert sent == [Idle(), Watermark(None), End()]
 
 
 def test_answers_are_sent_in_order_and_one_by_one() -> None:

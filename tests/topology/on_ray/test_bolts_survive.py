@@ -1,0 +1,77 @@
+"""A user's own bolts on Ray, with a state: word count goes on after its workers have been killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pytest
+
+from examples.word_count import LINES, word_count
+from tests.s3_server import below, s3_server
+from tests.topology.waiting import LONG, wait_for
+from topology import Input, RayRuntime, RunningTopology, State, Topology
+
+pytestmark = pytest.mark.usefixtures("ray_cluster")
+
+COUNT, SENT = 6_000, 200
+
+
+class SmallSegments:
+    """The check of an input. It makes snapshots frequent in the process that unpickles it."""
+
+    def __call__(self, schema: pa.Schema) -> None:
+        return
+
+    def __setstate__(self, state: object) -> None:
+        from topology.journal import opening
+
+        setattr(opening, "SEGMENT_BYTES", 20_000)  # noqa: B010
+
+    def __getstate__(self) -> object:
+        return "small"
+
+
+def counting() -> Topology:
+    topology = word_count()
+    lines = Input(LINES, check=SmallSegments())
+    nodes = tuple(replace(node, component=lines) if node.name == "lines" else node for node in topology.nodes)
+    return replace(topology, nodes=nodes)
+
+
+def lines() -> pa.Table:
+    return pa.table({"line": [f"w{n % 17} w{n % 5} w{n % 3} {n}" for n in range(COUNT)]}, schema=LINES)
+
+
+def kill(running: RunningTopology, component: str) -> None:
+    workers = running.status().workers
+    os.kill(next(worker.pid for worker in workers if worker.pid and (component, 0) in worker.tasks), signal.SIGKILL)
+
+
+def snapshots(uri: str) -> list[str]:
+    files, root = pafs.FileSystem.from_uri(uri)
+    found = files.get_file_info(pafs.FileSelector(f"{root}/counted/snapshots/segments", allow_not_found=True))
+    return [info.base_name for info in found]
+
+
+def test_words_are_counted_once_whichever_worker_is_killed() -> None:
+    with s3_server() as uri:
+        state = below(uri, "kept")
+        with RayRuntime(state=state).launch(counting(), name="counted") as running:
+            for start in range(0, COUNT, SENT):
+                running.send("lines", lines().slice(start, SENT), source="text")
+                if start == COUNT // 2:
+                    wait_for(lambda: bool(snapshots(state)), "no snapshot was taken")
+                    kill(running, "count")
+                elif start == COUNT // 2 + 5 * SENT:
+                    wait_for(lambda: running.status().state is State.RUNNING and running.status().recoveries >= 1)
+                    kill(running, "sequencer")
+            running.finish()
+            results = [row for rows in running.results(timeout=LONG) for row in rows.to_pylist()]
+            found = Counter({row["word"]: row["count"] for row in results})
+            assert running.status().recoveries >= 2
+    assert found == Counter(word for line in lines()["line"].to_pylist() for word in line.split())
