@@ -1,7 +1,9 @@
 # make demo         install into .venv and run the main job in this process
 # make check        ruff, mypy and the quick tests: under two minutes on two cores
 # make test         install what tests need and run all checks: ruff, mypy, all tests
-# make simulate     random joins on a machine that fails, beside the oracle; SEEDS=300 says how many
+# make simulate     random joins on machines that fail, beside the oracle; SEEDS=300 says how many, LEDGER=file goes on
+# make chaos        a join on a real cluster whose processes, nodes and links fail; MINUTES=5 says how long
+# make soak         a join at load with a fault a minute, and `make overload` one whose reader is too slow; MINUTES=5
 # make docs         build the documentation site into site/; a broken link is an error
 # make bench        our join beside the alternatives; BENCH="spo-q1 --quick" chooses what
 # make system-deps  install the programs that tests need beyond Python: Java, Chromium, iproute2, util-linux, redis-server
@@ -16,6 +18,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH ?= spo-q1
 SEEDS ?= 300
+MINUTES ?= 5
 PYTEST ?=
 # Tests run in this many processes; all that need Ray share one of them (tests/tiers.py), which often waits.
 WORKERS ?= 3
@@ -34,7 +37,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt --editable
 DESCRIBED_BY := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: help demo check test simulate docs bench system-deps venv java-note clean
+.PHONY: help demo check test simulate chaos soak overload docs bench system-deps venv java-note clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -48,8 +51,14 @@ check: $(VENV)/.installed-test
 test: $(VENV)/.installed-test java-note
 	$(call CHECKED,$(PYTEST))
 
+chaos: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.cluster.chaos --minutes $(MINUTES)
+
+soak overload: $(VENV)/.installed-test
+	@$(BIN)/python -m tests.endurance $@ --minutes $(MINUTES)
+
 simulate: $(VENV)/.installed-test
-	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(LEDGER),--ledger $(LEDGER))
 
 bench: $(VENV)/.installed-test
 	@$(BIN)/python -m benchmarks $(BENCH)

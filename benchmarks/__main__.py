@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 BENCHMARKS = {
+    "as-of": "benchmarks.as_of",
     "indexes": "benchmarks.indexes",
     "spo-q1": "benchmarks.spo_q1",
     "engines": "benchmarks.engines",
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "split-order": "benchmarks.split_order",
     "log": "benchmarks.log",
     "kinds": "benchmarks.kinds",
+    "multiway": "benchmarks.multiway",
     "mutable-plans": "benchmarks.mutable_plans",
     "two-bands": "benchmarks.two_bands",
 }

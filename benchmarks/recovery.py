@@ -7,6 +7,8 @@ compared row by row before a figure is printed. `ours` keeps its state, the peer
 - bytes:      what was written to the disk for each row, while the log was trimmed as results were acknowledged;
 - restart:    seconds from the launch after a kill, with full windows, to the first result that is new.
 
+The same on Ray, with the time from the death of a process to the next result: see `recovery_on_ray`.
+
 The disk decides some of this: TMPDIR says which.
 """
 
@@ -23,6 +25,7 @@ import pyarrow as pa
 
 from benchmarks.q1_run import STREAMS, Reader, Readings, Throughput, launched, send_all, throughput
 from benchmarks.ray_processes import processor_seconds
+from benchmarks.recovery_on_ray import BATCH, run_on_ray
 from topology import LocalRuntime
 
 WINDOW, QUICK_WINDOW = 1_000_000, 100_000
@@ -38,6 +41,8 @@ def run(quick: bool) -> dict[str, Any]:
     for batch, measured in MEASURED.items():
         rows.append(_cost(data, window, measured // 5 if quick else measured, batch, 1 if quick else REPEATS))
     rows.append(_restart(window))
+    measured = MEASURED[BATCH] // (10 if quick else 1)
+    rows += run_on_ray(data, window, measured, 1 if quick else REPEATS)
     return {"name": "recovery", "rows": rows}
 
 

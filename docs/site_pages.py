@@ -48,6 +48,8 @@ def _front() -> str:
     """A page with a link to every name that `interlace` exports, and what it defines itself."""
     rows, own = [], []
     for name, origin in _names("interlace"):
+        if origin == "interlace":  # a room of its own, such as il.testing
+            continue
         package, _, module = origin.partition(".")
         rows.append(f"| [`il.{name}`][{origin}.{name}] | `{package}` | {_summary(package, name, module)} |")
         own += [f"\n::: {origin}.{name}"] if module else []

@@ -7,12 +7,14 @@
     lines --shuffle--> split --fields(word)--> count --global--> results
 
 Lines are split by any task. All occurrences of one word go to the same counting task, because `fields_grouping` sends
-rows by a hash of the word. So each task counts its own words independently.
+rows by a hash of the word. So each task counts its own words independently. `examples/killed_word_count.py` kills it in
+the middle.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -47,6 +49,8 @@ def split_words(rows: pa.RecordBatch) -> pa.RecordBatch:
 class CountWords(il.Bolt):
     """The description: frozen and picklable, so that it can be sent to another process."""
 
+    snapshots = True  # its tasks have snapshot() and restore()
+
     @property
     def outputs(self) -> dict[str, pa.Schema | None]:
         """With a declared schema the builder can check the groupings of subscribers."""
@@ -74,6 +78,14 @@ class CountWordsTask(il.Task):
         if self._counts:
             columns = [pa.array(self._counts.keys(), pa.string()), pa.array(self._counts.values(), pa.int64())]
             yield il.Emit(il.Batch(il.DEFAULT_STREAM, pa.record_batch(columns, schema=COUNTS)))
+
+    def snapshot(self) -> bytes:
+        """All of the state; with `state=`, taken now and then, so that a new process goes on from there."""
+        return json.dumps(self._counts).encode()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot, in a new process."""
+        self._counts = Counter(json.loads(snapshot))
 
     def metrics(self) -> dict[str, float]:
         """Shown by the handle's `metrics()` beside what the runtime counts."""

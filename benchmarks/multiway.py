@@ -1,0 +1,197 @@
+"""A join of three streams beside DuckDB and Polars, re-run per micro-batch, and beside a cascade of two joins.
+
+Three streams take turns in micro-batches of 10,000 rows over count windows of 100,000. The query is
+`a.k = b.k AND b.k = c.k AND a.x < c.x`, with about three results a row. The peers keep the windows as tables and join
+each micro-batch with the windows of the other two, by the same condition. The cascade is what one writes by hand: a
+join of two, whose results a second join takes up. Its windows count other rows, so its results are not the same; the
+others are compared by count before any figure is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+os.environ.setdefault("POLARS_MAX_THREADS", "2")  # as for the other peers; Polars fixes it when it is imported
+
+import duckdb
+import polars as pl
+
+from operators import CountWindow, MultiJoin, StreamJoin
+from topology import DEFAULT_STREAM, LocalRuntime, MapBatches, Topology, TopologyBuilder
+
+NAMES = ("a", "b", "c")
+ON = "a.k = b.k AND b.k = c.k AND a.x < c.x"
+MATCHES = 3.0
+"""Results that belong to a row, about."""
+
+Batches = list[tuple[str, pa.Table]]
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """Measure all of them on the same rows."""
+    window, batch, rounds = (20_000, 5_000, 3) if quick else (100_000, 10_000, 10)
+    keys = int(window * (1 / (2 * MATCHES)) ** 0.5)
+    filling, measured = _batches(window, batch, rounds, keys)
+    rows = 3 * rounds * batch
+    ours, results = _ours(filling, measured, window)
+    peers: dict[str, float] = {}
+    for name, peer in (("DuckDB", _DuckDB), ("Polars", _Polars)):
+        rate, count = _peer(peer(), filling, measured, window)
+        assert count == results, f"{name} finds {count} results, we find {results}"
+        peers[name] = rate
+    cascade = _cascade(filling, measured, window)
+    print(f"windows of {window:,} rows, micro-batches of {batch:,}, {results / rows:.2f} results a row; rows a second")
+    for name, rate in {"ours": ours, **peers, "cascade of two joins": cascade}.items():
+        print(f"  {name:<22}{rate:>14,.0f}")
+    best = max(peers.values())
+    row = {"case": f"three streams, batch {batch}", "ours": ours, "peers": peers, "ratio": ours / best}
+    other = {"case": "cascade of two joins", "ours": ours, "peers": {"cascade": cascade}, "ratio": ours / cascade}
+    return {"name": "multiway", "rows": [row, other]}
+
+
+def _batches(window: int, batch: int, rounds: int, keys: int) -> tuple[Batches, Batches]:
+    chance = np.random.default_rng(1)
+    first = dict.fromkeys(NAMES, 0)
+
+    def table(name: str) -> pa.Table:
+        ids = first[name] + np.arange(batch)
+        first[name] += batch
+        return pa.table(
+            {"id": ids, "k": chance.integers(0, keys, batch), "x": chance.random(batch), "ts": ids // batch}
+        )
+
+    def turns(count: int) -> Batches:
+        return [(name, table(name)) for _ in range(count) for name in NAMES]
+
+    return turns(-(-window // batch)), turns(rounds)
+
+
+def _timed(
+    topology: Topology, filling: Batches, measured: Batches, answered: Callable[[Any], float]
+) -> tuple[float, int]:
+    """Rows a second from the first measured batch to the last result, and the results of the measured rows."""
+    counts = [0, 0]
+    with LocalRuntime().launch(topology) as running:
+        for name in NAMES:
+            running.open(name, name)
+        filled = threading.Event()
+
+        def read() -> None:
+            for rows in running.results():
+                counts[filled.is_set()] += rows.num_rows
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for name, rows in filling:
+            running.send(name, rows, source=name)
+        total = sum(rows.num_rows for _, rows in filling)
+        while answered(running.metrics()) < total - 2 * filling[0][1].num_rows:
+            time.sleep(0.01)
+        start = time.perf_counter()
+        filled.set()
+        for name, rows in measured:
+            running.send(name, rows, source=name)
+        running.finish()
+        reader.join()
+        seconds = time.perf_counter() - start
+    return sum(rows.num_rows for _, rows in measured) / seconds, sum(counts)
+
+
+def _ours(filling: Batches, measured: Batches, window: int) -> tuple[float, int]:
+    join = MultiJoin(
+        NAMES, ON, CountWindow(window), select=["a.id", "b.id", "c.id"], event_time="ts", step_rows=len(filling[0][1])
+    )
+    everything = join.collect({name: [rows for each, rows in filling + measured if each == name] for name in NAMES})
+    before = join.collect({name: [rows for each, rows in filling if each == name] for name in NAMES})
+    rate, found = _timed(join.topology(), filling, measured, lambda metrics: metrics.total("answered"))
+    assert found == everything.num_rows, "a run in pieces finds what a run as a whole does"
+    return rate, everything.num_rows - before.num_rows
+
+
+def _cascade(filling: Batches, measured: Batches, window: int) -> float:
+    builder = TopologyBuilder("cascade")
+    for name in NAMES:
+        builder.input(name)
+    one = StreamJoin("a", "b", "a.k = b.k", CountWindow(window), select=["a.id", "a.k", "a.x", "b.id"], event_time="ts")
+    builder.join("pairs", one, inputs={"a": "a", "b": "b"})
+    builder.bolt("named", MapBatches(_named)).global_grouping("pairs")
+    other = StreamJoin(
+        "p", "c", "p.k = c.k AND p.x < c.x", CountWindow(window), select=["p.a", "p.b", "c.id"],
+        event_time={"p": "event_time", "c": "ts"},
+    )  # fmt: skip
+    builder.join("triples", other, inputs={"p": ("named", DEFAULT_STREAM), "c": "c"}, event_time=None)
+    builder.sink().global_grouping("triples")
+    rows = len(filling[0][1])
+
+    def answered(metrics: Any) -> float:
+        return float(metrics.total("answered", "pairs/collector")) * 1.5 + rows
+
+    return _timed(builder.build(), filling, measured, answered)[0]
+
+
+def _named(rows: pa.RecordBatch) -> pa.RecordBatch:
+    names = {"a.id": "a", "a.k": "k", "a.x": "x", "b.id": "b", "event_time": "event_time"}
+    return pa.record_batch([rows.column(name) for name in names], names=list(names.values()))
+
+
+class _DuckDB:
+    """The windows are Arrow tables; each micro-batch is joined with the other two."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(config={"threads": 2})
+
+    def join(self, latest: str, batch: pa.Table, windows: dict[str, pa.Table]) -> int:
+        for name in NAMES:
+            self._connection.register(name, batch if name == latest else windows[name])
+        query = f"SELECT a.id AS i, b.id AS j, c.id AS l FROM a, b, c WHERE {ON}"
+        return int(self._connection.sql(query).to_arrow_table().num_rows)
+
+
+class _Polars:
+    """As `_DuckDB`: two equality joins and a filter, smallest first."""
+
+    def join(self, latest: str, batch: pa.Table, windows: dict[str, pa.Table]) -> int:
+        frames = {
+            name: pl.from_arrow(batch if name == latest else windows[name]).lazy().rename({"id": f"{name}_id"})
+            for name in NAMES
+        }
+        first, second, third = sorted(NAMES, key=lambda name: name != latest)
+        joined = frames[first].join(frames[second], on="k", suffix=f"_{second}").join(
+            frames[third], on="k", suffix=f"_{third}"
+        )  # fmt: skip
+        x = {first: "x", second: f"x_{second}", third: f"x_{third}"}
+        found = joined.filter(pl.col(x["a"]) < pl.col(x["c"])).select("a_id", "b_id", "c_id").collect()
+        return int(found.height)
+
+
+def _peer(peer: _DuckDB | _Polars, filling: Batches, measured: Batches, window: int) -> tuple[float, int]:
+    """Rows a second, and the results of the measured rows."""
+    parts: dict[str, list[pa.Table]] = {name: [] for name in NAMES}
+    for name, rows in filling:
+        parts[name].append(rows)
+    count, seconds, sent = 0, 0.0, 0
+    for name, rows in measured:
+        start = time.perf_counter()
+        windows = {each: pa.concat_tables(list(_last(parts[each], window))).combine_chunks() for each in NAMES}
+        count += peer.join(name, rows, windows)
+        seconds += time.perf_counter() - start
+        parts[name].append(rows)
+        sent += rows.num_rows
+    return sent / seconds, count
+
+
+def _last(tables: list[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The last so many rows."""
+    left = rows
+    for table in reversed(tables):
+        if left <= 0:
+            return
+        yield table.slice(max(0, table.num_rows - left))
+        left -= table.num_rows
