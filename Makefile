@@ -20,8 +20,8 @@ BENCH ?= spo-q1
 SEEDS ?= 300
 MINUTES ?= 5
 PYTEST ?=
-# Tests run in this many processes; all that need Ray share one of them (tests/tiers.py), which often waits.
-WORKERS ?= 3
+# Tests run in this many processes; those that need Ray share two of them (tests/tiers.py), which often wait.
+WORKERS ?= 4
 RUN_TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # mypy works beside the tests, and says below theirs what it found.
 define CHECKED

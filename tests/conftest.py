@@ -1,4 +1,4 @@
-"""Shared by all tests: one small Ray cluster, the tiers, and rules for every run."""
+"""Shared by all tests: a small Ray cluster for each process that needs one, the tiers, and rules for every run."""
 
 import os
 import signal

@@ -4,9 +4,9 @@ A plugin of pytest. `make check` is the quick tier (`--quick`): no Ray, no Spark
 `thorough`, and a tenth of the random examples. `make test` is everything except `slow`, with half of the random
 examples: they are others in each run. With `--slow` all of it.
 
-With several workers (pytest-xdist), all tests that need Ray run on one of them, and those that need Spark alone on
-another: there is one Ray cluster per run. Tests on machines of their own (`machines`) disturb nobody and may run beside
-them. The tests of a file stay together, because they share fixtures.
+With several workers (pytest-xdist), tests of joins that need Ray share one of them and its cluster, the others that
+need Ray a second one, and those that need Spark alone a third. Tests with clusters or machines of their own
+(`machines`) disturb nobody and may run beside them. The tests of a file stay together, because they share fixtures.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ CLUSTERS = {"ray_cluster": "ray", "machines": "ray", "spark": "spark"}
 """The fixtures that start a cluster, and the markers that their users get."""
 
 NOT_QUICK = {*CLUSTERS.values(), "realdata", "slow", "thorough"}
+JOINS_ON_RAY = "joins on ray"
+"""Half of the tests that need Ray; they have a cluster to themselves, since both halves often wait."""
+
 QUICK_SHARE, SHARE = 10, 2
 """The quick tier runs one random example in 10, the usual one every other."""
 
@@ -54,7 +57,10 @@ def _try_fewer(items: list[pytest.Item], share: int) -> None:
 def _group(items: list[pytest.Item]) -> None:
     """Name the tests that stay on one worker. The clusters' tests take longest, so workers begin with them."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_cluster_of(item) or item.path.stem))
+        cluster = _cluster_of(item)
+        if cluster == "ray" and "operators" in item.path.parts:
+            cluster = JOINS_ON_RAY
+        item.add_marker(pytest.mark.xdist_group(cluster or item.path.stem))
     items.sort(key=_turn)
 
 

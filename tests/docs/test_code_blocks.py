@@ -19,12 +19,18 @@ from tests.docs.fresh_process import FreshProcesses
 from tests.docs.terminal import Terminal
 
 PYTHON = [block for block in BLOCKS if block.language == "python"]
-CLUSTERS = ("spark", "Ray")
-"""Blocks in which one of these words occurs start Spark or use Ray."""
 
-EMBEDDED = [block for block in PYTHON if not any(word in block.code for word in CLUSTERS)]
+
+def starts(block: CodeBlock, word: str) -> bool:
+    """Whether the code of a block has a word outside of comments: "spark" starts Spark, "Ray" uses a cluster of Ray."""
+    return word in re.sub("#.*", "", block.code)
+
+
+EMBEDDED = [block for block in PYTHON if not starts(block, "spark") and not starts(block, "Ray")]
 CLUSTERED = list({block.code: block for block in PYTHON if block not in EMBEDDED}.values())
 """Each takes many seconds, so a program that stands on several pages runs once; what they show is the same."""
+ON_RAY = [block for block in CLUSTERED if starts(block, "Ray")]
+ON_SPARK = [block for block in CLUSTERED if block not in ON_RAY]
 
 SHELL = [block for block in BLOCKS if block.language == "sh"]
 PRINTING = [block for block in SHELL if block.shown]
@@ -44,28 +50,38 @@ def test_a_block_runs_alone_and_prints_what_is_shown(block: CodeBlock, processes
     assert finished.out == block.shown
 
 
-@pytest.mark.parametrize("block", CLUSTERED, ids=lambda block: block.name)
+@pytest.mark.parametrize("block", ON_RAY, ids=lambda block: block.name)
 def test_a_block_with_a_cluster_runs_alone_and_prints_what_is_shown(
     block: CodeBlock, ray_cluster: None, tmp_path: Path
 ) -> None:
     import ray
 
-    if "spark" in block.code:
+    check_program(block, tmp_path, RAY_ADDRESS=ray.get_runtime_context().gcs_address)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("block", ON_SPARK, ids=lambda block: block.name)
+def test_a_block_with_spark_runs_alone_and_prints_what_is_shown(block: CodeBlock, tmp_path: Path) -> None:
+    check_program(block, tmp_path)
+
+
+def check_program(block: CodeBlock, place: Path, **variables: str) -> None:
+    if starts(block, "spark"):
         try:
             require_java()
         except SparkUnavailableError as error:
             pytest.skip(str(error))
-    program = tmp_path / "program.py"
+    program = place / "program.py"
     program.write_text(block.code)
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "RAY_ADDRESS": ray.get_runtime_context().gcs_address,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",  # the name of the machine may mean nothing to it
+        **variables,
     }
     finished = subprocess.run(
-        [sys.executable, program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, program], cwd=place, env=environment, capture_output=True, text=True, check=False
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout == block.shown

@@ -79,7 +79,8 @@ def test_what_code_prints_and_why_it_failed_reach_the_person(deployed: str) -> N
         wait_for(lambda: invoke("status", "talkative").exit_code == 1, "the failure was not seen")
         (line, *_) = [json.loads(each) for each in invoke("logs", "talkative", "--json").stdout.splitlines()]
         assert (line["level"], line["text"], line["component"], line["task"]) == ("INFO", "saw 2 rows", "talks", 0)
-        assert "saw 1 rows" in invoke("logs", "talkative", "--component", "talks").stdout
+        # The failure is told at once; what was printed just before it comes with the worker's next sign of life.
+        wait_for(lambda: "saw 1 rows" in invoke("logs", "talkative", "--component", "talks").stdout)
         assert invoke("logs", "talkative", "--component", "other").stdout == ""
         shown = invoke("errors", "talkative").stdout
         assert "failed in talks[0]" in shown

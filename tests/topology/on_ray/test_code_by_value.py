@@ -99,7 +99,7 @@ SCRIPT = """
     """
 
 
-@pytest.mark.ray
+@pytest.mark.thorough  # starts a cluster of its own
 def test_a_script_and_a_module_beside_it_need_not_be_on_the_nodes(tmp_path: Path) -> None:
     (tmp_path / "helpers.py").write_text(dedent(HELPERS))
     (tmp_path / "script.py").write_text(dedent(SCRIPT))

@@ -111,7 +111,7 @@ PROGRAM = """
     """
 
 
-@pytest.mark.ray
+@pytest.mark.thorough  # starts a cluster of its own
 def test_a_node_without_our_packages_gets_those_of_the_program(tmp_path: Path) -> None:
     code = tmp_path / "code"
     for package in OUR_PACKAGES:
