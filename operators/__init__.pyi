@@ -24,6 +24,13 @@ from .multi_join import MultiRun as MultiRun
 from .protocol.element_rows import ElementRows as ElementRows
 from .protocol.limits import Limits as Limits
 from .protocol.sides import SIDES as SIDES
+from .query.aggregates import Aggregate as Aggregate
+from .query.aggregates import avg as avg
+from .query.aggregates import count as count
+from .query.aggregates import max as max
+from .query.aggregates import mean as mean
+from .query.aggregates import min as min
+from .query.aggregates import sum as sum
 from .query.errors import DurationError as DurationError
 from .query.errors import JoinError as JoinError
 from .query.errors import NoWindowError as NoWindowError
