@@ -39,12 +39,14 @@ from operators import WindowError as WindowError
 from operators import avg as avg
 from operators import case as case
 from operators import col as col
+from operators import contains as contains
 from operators import count as count
 from operators import func as func
 from operators import function as function
 from operators import max as max
 from operators import mean as mean
 from operators import min as min
+from operators import overlaps as overlaps
 from operators import stream as stream
 from operators import sum as sum
 from spark_bridge import FeedReport as FeedReport

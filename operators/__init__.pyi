@@ -41,6 +41,8 @@ from .query.errors import WindowError as WindowError
 from .query.expressions import Expression as Expression
 from .query.functions import Function as Function
 from .query.functions import function as function
+from .query.intervals import contains as contains
+from .query.intervals import overlaps as overlaps
 from .query.orderings import EveryK as EveryK
 from .query.orderings import Ordering as Ordering
 from .query.streams import BuiltinFunctions as BuiltinFunctions

@@ -190,8 +190,8 @@ class Query:
         if role is None:
             raise self.error(
                 keys[0] if keys else group,
-                f"GROUP BY takes one side of the join: write GROUP BY {left} for a result for every row of {left}, with "
-                f"COUNT(*) and aggregates of columns of {right}",
+                f"GROUP BY takes one side of the join: write GROUP BY {left} for a result for every row of {left}, "
+                f"with COUNT(*) and aggregates of columns of {right}",
             )
         if not any(aggregate_of(node, self.functions or ()) is not None for node in self.tree.expressions):
             raise self.error(

@@ -10,6 +10,7 @@ from operators import CountWindow, Engine, StreamJoin, TimeWindow, UnboundedWind
 from operators.query import aggregates as spelt_aggregates
 from operators.query import expressions as spelt
 from operators.query.functions import function
+from operators.query.intervals import contains, overlaps
 from operators.query.streams import func, stream
 from tests import oracle_terms as term
 from tests.oracle import Aggregate, Condition, Count, Unbounded, Window
@@ -90,6 +91,11 @@ def as_expression(node: term.Condition | term.Value, roles: Roles) -> spelt.Expr
             return _COMPARISONS[op](express(one), express(other))
         case term.Between(operand, low, high):
             return express(operand).between(express(low), express(high))
+        case term.Overlaps((start, end), (other_start, other_end)):
+            return overlaps((express(start), express(end)), (express(other_start), express(other_end)))
+        case term.Contains((start, end), inner):
+            within = tuple(map(express, inner)) if isinstance(inner, tuple) else express(inner)
+            return contains((express(start), express(end)), within)
         case term.In(operand, choices):
             return express(operand).isin(*map(express, choices))
         case term.IsNull(operand):
