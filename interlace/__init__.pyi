@@ -9,6 +9,7 @@ from interlace.on_ray.datasets import send_dataset as send_dataset
 from interlace.streamlet import Streamlet as Streamlet
 from interlace.streamlet import source as source
 from interlace.watching.watch import Watch as Watch
+from operators import Aggregate as Aggregate
 from operators import CountWindow as CountWindow
 from operators import DurationError as DurationError
 from operators import Engine as Engine
@@ -35,11 +36,19 @@ from operators import TimeWindow as TimeWindow
 from operators import UnboundedStateWarning as UnboundedStateWarning
 from operators import UnboundedWindow as UnboundedWindow
 from operators import WindowError as WindowError
+from operators import avg as avg
 from operators import case as case
 from operators import col as col
+from operators import contains as contains
+from operators import count as count
 from operators import func as func
 from operators import function as function
+from operators import max as max
+from operators import mean as mean
+from operators import min as min
+from operators import overlaps as overlaps
 from operators import stream as stream
+from operators import sum as sum
 from spark_bridge import FeedReport as FeedReport
 from spark_bridge import InterlaceDataSource as InterlaceDataSource
 from spark_bridge import ResultsLostError as ResultsLostError

@@ -24,6 +24,13 @@ from .multi_join import MultiRun as MultiRun
 from .protocol.element_rows import ElementRows as ElementRows
 from .protocol.limits import Limits as Limits
 from .protocol.sides import SIDES as SIDES
+from .query.aggregates import Aggregate as Aggregate
+from .query.aggregates import avg as avg
+from .query.aggregates import count as count
+from .query.aggregates import max as max
+from .query.aggregates import mean as mean
+from .query.aggregates import min as min
+from .query.aggregates import sum as sum
 from .query.errors import DurationError as DurationError
 from .query.errors import JoinError as JoinError
 from .query.errors import NoWindowError as NoWindowError
@@ -34,6 +41,8 @@ from .query.errors import WindowError as WindowError
 from .query.expressions import Expression as Expression
 from .query.functions import Function as Function
 from .query.functions import function as function
+from .query.intervals import contains as contains
+from .query.intervals import overlaps as overlaps
 from .query.orderings import EveryK as EveryK
 from .query.orderings import Ordering as Ordering
 from .query.streams import BuiltinFunctions as BuiltinFunctions

@@ -17,6 +17,7 @@ from operators.join_arguments import check_launch, comparable
 from operators.join_part import join_part
 from operators.join_run import Inputs, JoinRun, run_join
 from operators.join_topology import join_topology
+from operators.query.aggregates import Aggregate
 from operators.query.as_of import Direction
 from operators.query.condition import Condition
 from operators.query.durations import Duration
@@ -45,7 +46,7 @@ class StreamJoin:
     on:          the condition, as SQL text or as column expressions.
     window:      a window for both sides, or one for each: the rows of a side that later rows of the other may meet.
                  None: the condition bounds the difference of the event times, and the windows follow from it.
-    kind:        "inner", "left", "right", "full", "semi", "anti" or "count" (docs/semantics.md).
+    kind:        "inner", "left", "right", "full", "semi", "anti", "count", "asof" or "asof inner" (docs/semantics.md).
     where:       conditions on one stream alone that its rows must satisfy to appear at all; text or expressions.
     select:      the columns to show, such as ["R.id", "S.id"], or computed ones; None: all of both.
     event_time:  the event-time column, or a mapping of stream to column; None: the number of the row in its source.
@@ -59,6 +60,8 @@ class StreamJoin:
     step_rows:   the most rows handled together; fewer bound the latency under load, more raise the throughput.
     retain:      columns that this join does not read, such as ["R.price"], and a later query on the same state may need
                  (docs/reliability.md): rows without them are refused, and `needed_columns` names them.
+    aggregate:   names of results and what they are: {"n": count(), "volume": sum("S.size")} shows every row of R with
+                 the number of its matches and the sum of their sizes (docs/queries.md). It takes the place of `kind`.
     direction:   of an as-of join: "backward" (default), "forward" or "nearest"; it has no window.
     tolerance:   of an as-of join: the greatest distance of the event times; as `out_of_order`. None: any.
 
@@ -84,6 +87,7 @@ class StreamJoin:
     retain: Sequence[str] = ()
     direction: Direction | None = None
     tolerance: Duration | None = None
+    aggregate: Mapping[str, Aggregate] | None = None
 
     def __post_init__(self) -> None:
         self.resolved  # noqa: B018  raises what is wrong with the arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operators.join_topology import Within, join_topology
-from operators.protocol.sides import RIGHT
+from operators.protocol.sides import LEFT, RIGHT
 from operators.query.errors import JoinError
 from operators.query.kinds import Kind
 from operators.resolved_join import ResolvedJoin
@@ -31,6 +31,14 @@ def join_part(join: ResolvedJoin, event_time: str | None) -> Topology:
     return join_topology(join, Within(TypesCheck(join), event_time is not None, side))
 
 
+def _has_row(join: ResolvedJoin, side: int) -> bool:
+    """Whether every result has a row of a side."""
+    if join.kind.is_aggregate:
+        return side == join.selection.side
+    alone = join.kind is Kind.COUNT or join.kind.unmatched[1 - side]
+    return not alone and (side == LEFT or join.kind.shows_right)
+
+
 def _side(join: ResolvedJoin, event_time: object) -> int | None:
     """The side whose rows give results their event time; None: their place does, or they have none."""
     if event_time is None or event_time == LATER:
@@ -47,7 +55,7 @@ def _side(join: ResolvedJoin, event_time: object) -> int | None:
             f"event_time='{right}': an as-of join may choose a row of '{right}' again and again: use 'later' or "
             f"'{left}'"
         )
-    if join.kind is Kind.COUNT or join.kind.unmatched[1 - side] or (side == RIGHT and not join.kind.shows_right):
+    if not _has_row(join, side):
         raise JoinError(
             f"event_time='{event_time}': a join of kind '{join.kind}' has results without a row of '{event_time}': "
             f"use 'later'" + (f" or '{join.roles[1 - side]}'" if join.kind in (Kind.LEFT, Kind.RIGHT) else "")

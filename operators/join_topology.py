@@ -158,7 +158,8 @@ def _add_branch(
     sides = (_side(join, LEFT, engine), _side(join, RIGHT, engine))
     chosen = f"auto: {choice}" if join.chosen else ""
     counts = _counts(join, engine)
-    described = Router(sides, branch, payload, engine.split_fields, chosen, join.keys, counts)
+    silent = 1 - join.selection.side if join.kind is Kind.AGGREGATE else None
+    described = Router(sides, branch, payload, engine.split_fields, chosen, join.keys, counts, silent)
     router = builder.bolt(ROUTER + suffix, described)
     for stream in join.stream_names:
         router.global_grouping(join.engines[0].engine.gate, stream)
@@ -170,7 +171,7 @@ def _add_branch(
 def _counts(join: ResolvedJoin, engine: Engine) -> bool:
     """Elements may answer with counts if only counts are asked for and keys decide every pair."""
     alone = len(join.condition.branches) == 1 and join.condition.branches[0].residual is None
-    return alone and join.kind is Kind.COUNT and engine.can_count
+    return alone and join.selection.only_counts and engine.can_count
 
 
 def _side(join: ResolvedJoin, side: int, engine: Engine) -> JoinSide:

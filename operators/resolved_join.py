@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indexes import check_whole_number
+from operators.aggregate_arguments import aggregate_kind, read_aggregates
 from operators.engines.auto_engine import EngineChoice, choose_engine
 from operators.engines.shared.engine import Engine
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
@@ -25,6 +26,7 @@ from operators.query.interval_join import interval_windows
 from operators.query.kinds import Kind, kind_of
 from operators.query.orderings import Ordering, ordering_of
 from operators.query.predicate import LAST_OF_EACH_KEY
+from operators.query.select_items import AggregateItem
 from operators.query.windows import UnboundedWindow, Window
 from operators.routing.step_rows import is_per_key
 from operators.values.selection import Selection
@@ -98,6 +100,9 @@ def resolve(join: StreamJoin) -> ResolvedJoin:
     names = tuple(dict.fromkeys(streams))
     check_event_time(join.event_time, names)
     kind = kind_of(join.kind)
+    aggregates, side = read_aggregates(join.aggregate, join.select, roles)
+    if aggregates or any(isinstance(each, AggregateItem) for each in join.select or ()):
+        kind = aggregate_kind(kind, closing=join.window is None)
     on = _expression("on", join.on, roles, join)
     where = None if join.where is None else _expression("where", join.where, roles, join)
     event_times = {name: _event_time_of(join, name) for name in names}
@@ -117,7 +122,7 @@ def resolve(join: StreamJoin) -> ResolvedJoin:
     if any(is_per_key(window) for window in windows):
         keys = condition.equal_columns(LEFT), condition.equal_columns(RIGHT)
         condition = _per_key(condition, roles)
-    selection = Selection.of(roles, join.select, kind)
+    selection = Selection.of(roles, join.select, kind, aggregates, side)
     check_stream_names(names)
     return ResolvedJoin(
         roles,

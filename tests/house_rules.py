@@ -35,7 +35,7 @@ ROOMS = {
     "indexes": ("kernels", "one_key", "trees", "pan", "permutations", "scans", "grids"),
     "operators": (
         *("protocol", "functions", "query", "sql", "values"),
-        *("bounds", "intake", "routing", "results", "as_of", "engines", "multiway"),
+        *("bounds", "intake", "routing", "aggregates", "results", "as_of", "engines", "multiway"),
     ),
     "operators/engines": ("shared", *ENGINES),
     "interlace": ("files", "yaml_form", "foreground", "watching", "on_ray", "web", "command_line", "testing"),

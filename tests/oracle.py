@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tests.comparison import assert_ordered, assert_same_result, assert_same_rows
+from tests.oracle_aggregates import Aggregate, aggregated
 from tests.oracle_order import EventTime, Late, Sources, Stream, gate, taken
 from tests.oracle_terms import (
     COMPARISONS,
@@ -40,12 +41,12 @@ from tests.oracle_terms import (
 from tests.oracle_windows import Count, Group, Time, Unbounded, Window, live, unit_of
 
 __all__ = [
-    "Band", "Comparison", "Condition", "Count", "Expected", "Kind", "Late", "Linear", "Number", "Op", "Sources",
-    "Term", "Time", "Unbounded", "Window", "assert_ordered", "assert_same_result", "assert_same_rows", "oracle",
-    "oracle_slow",
+    "Aggregate", "Band", "Comparison", "Condition", "Count", "Expected", "Kind", "Late", "Linear", "Number", "Op",
+    "Sources", "Term", "Time", "Unbounded", "Window", "assert_ordered", "assert_same_result", "assert_same_rows",
+    "oracle", "oracle_slow",
 ]  # fmt: skip
 
-Kind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
+Kind = Literal["inner", "left", "right", "full", "semi", "anti", "count", "aggregate", "closing aggregate"]
 Match = Callable[[dict[str, Any], dict[str, Any]], bool]
 Predicate = Sequence[Term] | Condition | Match
 Array = npt.NDArray[Any]
@@ -214,11 +215,11 @@ def _array(values: list[Any], dtype: Any) -> tuple[Array, Array]:
 
 
 def _selected(
-    select: Sequence[str] | None, roles: tuple[str, str], tables: tuple[pa.Table, pa.Table], kind: Kind
+    select: Sequence[str] | None, roles: tuple[str, str], tables: tuple[pa.Table, pa.Table], kind: Kind, own: int = LEFT
 ) -> list[tuple[str, int, str]]:
-    """(result name, side, column) per result column; default: all columns of both, or of the left alone."""
+    """(result name, side, column) per result column; default: all columns of both, or of the side that is shown."""
     if select is None:
-        sides = (LEFT,) if kind in ("semi", "anti") else (LEFT, RIGHT)
+        sides = (LEFT,) if kind in ("semi", "anti") else (own,) if kind.endswith("aggregate") else (LEFT, RIGHT)
         return [(f"{roles[s]}.{c}", s, c) for s in sides for c in tables[s].column_names]
     chosen = []
     for name in select:
@@ -238,6 +239,7 @@ class _Pass:
         self.pairs: list[Result] = []
         self.unmatched: list[Result] = []
         self.counts: list[Result] = []
+        self.leaving: list[Result] = []
         self.joined = 0
 
     def run(self, track_expiry: bool) -> None:
@@ -288,9 +290,23 @@ class _Pass:
         """Rows of side s that expire at this place; those without a pair come out."""
         side = self._sides[s]
         for y in rows:
-            if y not in paired and side.appears[y]:
-                left, right = (y, NO_ROW) if s == LEFT else (NO_ROW, y)
-                self.unmatched.append(Result(place, False, side.stream.seqs[y], s, left, right))
+            if not side.appears[y]:
+                continue
+            left, right = (y, NO_ROW) if s == LEFT else (NO_ROW, y)
+            self.leaving.append(Result(place, False, side.stream.seqs[y], s, left, right))
+            if y not in paired:
+                self.unmatched.append(self.leaving[-1])
+
+    def aggregated_rows(self, kind: Kind, own: int) -> tuple[list[Result], list[list[int]]]:
+        """The rows of the own side in result order, and the matches of each: positions on the other side."""
+        rows = [result for result in (self.counts if kind == "aggregate" else self.leaving) if result.side == own]
+        rows.sort(key=lambda result: result.order)
+        met: dict[int, list[int]] = {}
+        for pair in self.pairs:
+            if kind == "closing aggregate" or pair.side == own:
+                mine, other = (pair.left, pair.right) if own == LEFT else (pair.right, pair.left)
+                met.setdefault(mine, []).append(other)
+        return rows, [met.get(row.left if own == LEFT else row.right, []) for row in rows]
 
     def results(self, kind: Kind) -> list[Result]:
         """What a kind of join shows, in result order."""
@@ -318,6 +334,7 @@ def _join(
     kind: Kind,
     where: tuple[Condition | None, Condition | None],
     out_of_order: Mapping[str, Any] | None,
+    aggregates: tuple[int, Sequence[Aggregate]],
     slow: bool,
 ) -> Expected:
     if left[0] == right[0]:
@@ -341,17 +358,25 @@ def _join(
         _Side(RIGHT, both[RIGHT], windows[RIGHT], keys[RIGHT], where[RIGHT]),
     )
     one_pass = _Pass(sides, left[1] == right[1], matcher)
-    one_pass.run(track_expiry=kind not in ("inner", "semi", "count"))
-    results = one_pass.results(kind)
+    one_pass.run(track_expiry=kind not in ("inner", "semi", "count", "aggregate"))
+    own, wanted = aggregates
+    matches: list[list[int]] = []
+    if kind in ("aggregate", "closing aggregate"):
+        results, matches = one_pass.aggregated_rows(kind, own)
+    else:
+        results = one_pass.results(kind)
 
     tables = (both[LEFT].table, both[RIGHT].table)
-    chosen = _selected(select, (left[0], right[0]), tables, kind)
+    chosen = _selected(select, (left[0], right[0]), tables, kind, own)
     positions = [_indices([r.left for r in results]), _indices([r.right for r in results])]
     columns = [taken(tables[s][column], positions[s]) for _, s, column in chosen]
     names = [name for name, _, _ in chosen]
     if kind == "count":
         columns.append(pa.array([r.matches for r in results], pa.int64()))
         names.append("matches")
+    for each in wanted:
+        columns.append(aggregated(each, tables[1 - own], matches))
+        names.append(each.name)
     triples = [(r.left, NO_ROW if kind == "semi" else r.right, r.place) for r in results]
     rejected: dict[tuple[str, str], int] = {}
     for row in late:
@@ -378,18 +403,21 @@ def oracle(
     kind: Kind = "inner",
     where: tuple[Condition | None, Condition | None] = (None, None),
     out_of_order: Mapping[str, Any] | None = None,
+    aggregates: tuple[int, Sequence[Aggregate]] = (LEFT, ()),
 ) -> Expected:
     """The exact result of one join.
 
     `left` and `right` are (role, stream): the same stream twice is a self-join. `windows` is (left window, right
     window): the window of a side says which rows of that side are live, so a left row meets the right rows that are
     live in the right window. `select` holds names like "R.id". `where` is a condition per side on that side's columns.
-    `out_of_order` gives the bound of each stream that has one.
+    `out_of_order` gives the bound of each stream that has one. `aggregates` are the own side and what it aggregates.
 
     Cost: 2,000 x 2,000 rows take about a second, twice that where integers beyond 2^52 occur, and several seconds for
     conditions that are not a sequence of terms and for kinds that watch rows expire.
     """
-    return _join(sources, left, right, predicate, windows, event_time, select, kind, where, out_of_order, slow=False)
+    return _join(
+        sources, left, right, predicate, windows, event_time, select, kind, where, out_of_order, aggregates, slow=False
+    )
 
 
 def oracle_slow(
@@ -403,6 +431,9 @@ def oracle_slow(
     kind: Kind = "inner",
     where: tuple[Condition | None, Condition | None] = (None, None),
     out_of_order: Mapping[str, Any] | None = None,
+    aggregates: tuple[int, Sequence[Aggregate]] = (LEFT, ()),
 ) -> Expected:
     """`oracle` with one Python comparison per pair: for tiny inputs, to check `oracle` itself."""
-    return _join(sources, left, right, predicate, windows, event_time, select, kind, where, out_of_order, slow=True)
+    return _join(
+        sources, left, right, predicate, windows, event_time, select, kind, where, out_of_order, aggregates, slow=True
+    )

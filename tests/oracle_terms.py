@@ -326,6 +326,36 @@ class Between:
 
 
 @dataclass(frozen=True)
+class Overlaps:
+    """`(start, end) OVERLAPS (start, end)`: neither is empty, and each starts before the other ends."""
+
+    one: tuple[Value, Value]
+    other: tuple[Value, Value]
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        (s, e), (t, f) = self.one, self.other
+        return conjunction([compare("<", x, y, left, right) for x, y in ((s, f), (t, e), (s, e), (t, f))])
+
+
+@dataclass(frozen=True)
+class Contains:
+    """An interval contains another, which is not empty, or a value."""
+
+    interval: tuple[Value, Value]
+    inner: tuple[Value, Value] | Value
+
+    @property
+    def comparisons(self) -> list[tuple[Op, Value, Value]]:
+        start, end = self.interval
+        if not isinstance(self.inner, tuple):
+            return [("<=", start, self.inner), ("<", self.inner, end)]
+        return [("<=", start, self.inner[0]), ("<=", self.inner[1], end), ("<", *self.inner)]
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return conjunction([compare(op, x, y, left, right) for op, x, y in self.comparisons])
+
+
+@dataclass(frozen=True)
 class In:
     """`operand IN (choices)`: an OR of equalities."""
 
@@ -459,7 +489,9 @@ class Band:
 
 
 Term = Comparison | Band
-Condition = Compare | Between | In | IsNull | Distinct | IsTruth | Function | And | Or | Not | Comparison | Band
+Condition = (
+    Compare | Between | Overlaps | Contains | In | IsNull | Distinct | IsTruth | Function | And | Or | Not | Term
+)
 
 
 def key_columns(condition: Condition) -> tuple[list[str], list[str]]:

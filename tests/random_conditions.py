@@ -91,7 +91,7 @@ def between_streams(draw: st.DrawFn, slots: tuple[Slot, ...]) -> term.Condition:
     slot = draw(st.sampled_from(slots))
     sides = draw(st.sampled_from([(0, 1), (1, 0)]))
     one, other = (draw(shifted(side, slot)) for side in sides)
-    shapes = ["compare", "compare", "compare", "between", "distinct"]
+    shapes = ["compare", "compare", "compare", "between", "distinct", draw(st.sampled_from(["overlaps", "contains"]))]
     if slot.family.algebra != "none":
         shapes.append("band")
     shape = draw(st.sampled_from(shapes))
@@ -99,6 +99,11 @@ def between_streams(draw: st.DrawFn, slots: tuple[Slot, ...]) -> term.Condition:
         return term.Compare(draw(st.sampled_from(_OPS)), one, other)
     if shape == "between":
         return term.Between(one, other, draw(shifted(sides[1], slot)))
+    if shape == "overlaps":
+        return term.Overlaps((one, draw(shifted(sides[0], slot))), (other, draw(shifted(sides[1], slot))))
+    if shape == "contains":
+        inner = (other, draw(shifted(sides[1], slot))) if draw(st.booleans()) else other
+        return term.Contains((one, draw(shifted(sides[0], slot))), inner)
     if shape == "distinct":
         distinct = term.Distinct(one, other)
         return term.Not(distinct) if draw(st.integers(0, 2)) else distinct

@@ -36,6 +36,10 @@ def as_sql(node: term.Condition | term.Value, roles: Roles) -> str:
             return f"({sql(one)} {op} {sql(other)})"
         case term.Between(operand, low, high):
             return f"({sql(operand)} BETWEEN {sql(low)} AND {sql(high)})"
+        case term.Overlaps((start, end), (other_start, other_end)):
+            return f"(({sql(start)}, {sql(end)}) OVERLAPS ({sql(other_start)}, {sql(other_end)}))"
+        case term.Contains():
+            return f"({' AND '.join(f'{sql(one)} {op} {sql(other)}' for op, one, other in node.comparisons)})"
         case term.In(operand, choices):
             return f"({sql(operand)} IN ({', '.join(map(sql, choices))}))"
         case term.IsNull(operand):

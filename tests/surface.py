@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 from tests import oracle_terms as term
 from tests.key_families import FAMILIES, Family, column, fits
-from tests.oracle import Condition, Count, Expected, Kind, Sources, Time, Unbounded, Window, oracle
+from tests.oracle import Aggregate, Condition, Count, Expected, Kind, Sources, Time, Unbounded, Window, oracle
+from tests.oracle_aggregates import Function
 from tests.random_conditions import Slot, conditions, of_one_stream, uses_functions
 from tests.sql_spelling import as_sql, readable
 from tests.strategies import cut_table
 
-KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
+KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count", "aggregate")
 TimeKind = Literal["none", "int64", "float64", "s", "ms", "us", "ns"]
 _TIME_KINDS: tuple[TimeKind, ...] = ("none", "int64", "int64", "float64", "s", "us", "ns")
 _START = 1_709_164_800  # 2024-02-29 in seconds
@@ -49,6 +50,8 @@ class SurfaceCase:
     ordering: Literal["strict", "outer", "none"] | int
     step_rows: int
     written: Literal["SQL", "Python"]
+    aggregates: tuple[int, tuple[Aggregate, ...]] = (0, ())
+    """The side whose rows come out, and what they show of their matches."""
 
     @property
     def roles(self) -> tuple[str, str]:
@@ -66,7 +69,7 @@ class SurfaceCase:
         left, right = ((role, self.streams[role]) for role in self.roles)
         return oracle(
             self.sources, left, right, self.on, self.windows, self.event_time, self.select, self.kind, self.where,
-            self.out_of_order,
+            self.out_of_order, self.aggregates,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -144,6 +147,28 @@ def windows(chance: Random, kind: TimeKind, per_key: bool) -> Window:
     return Time(_length(kind, chance.randint(0, 9)), None if slide is None else _length(kind, slide))
 
 
+# --- aggregates -----------------------------------------------------------------------------------
+
+
+def aggregates(
+    chance: Random, slots: Sequence[Slot], types: Sequence[pa.DataType], hostile: bool
+) -> tuple[Aggregate, ...]:
+    """A few aggregates of the other side's columns, of those that fit their types; sums stay within theirs."""
+    possible = [Aggregate("sum_id", "sum", "id"), Aggregate("avg_id", "avg", "id"), Aggregate("most_id", "max", "id")]
+    for slot, kind in zip(slots, types, strict=True):
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        functions: list[Function] = ["count", "min", "max"]
+        whole = pa.types.is_integer(plain) or pa.types.is_boolean(plain)
+        if pa.types.is_floating(plain) or whole or (pa.types.is_decimal(plain) and plain.bit_width <= 128):
+            functions.append("avg")
+            always = pa.types.is_floating(plain) or (whole and plain.bit_width < 64)
+            functions += ["sum"] if always or not hostile else []
+        elif pa.types.is_duration(plain) and not hostile:
+            functions.append("sum")
+        possible += [Aggregate(f"{each}_{slot.name}", each, slot.name) for each in functions]
+    return (Aggregate("n", "count"), *chance.sample(possible, min(len(possible), chance.randint(1, 4))))
+
+
 # --- cases ----------------------------------------------------------------------------------------
 
 
@@ -209,7 +234,15 @@ def surface_cases(
     for side in (0, 1):
         if with_where and chance.random() < 0.15:
             where[side] = draw(of_one_stream(slots, side))
+    own = 0
+    wanted: tuple[Aggregate, ...] = ()
+    if shown == "aggregate":
+        own = chance.randint(0, 1)
+        matched = 0 if same else 1 - own
+        wanted = aggregates(chance, slots, [types[slot][matched] for slot in slots], wild)
     select = [f"{left}.id"] if shown in ("semi", "anti") else [f"{right}.id", f"{left}.id"]
+    if shown == "aggregate":
+        select = [f"{(left, right)[own]}.id"]
     written: Literal["SQL", "Python"] = "Python" if uses_functions(on) or chance.random() < 0.5 else "SQL"
     if written == "SQL":
         on, where = readable(on), readable(tuple(where))
@@ -229,4 +262,5 @@ def surface_cases(
         ordering=chance.choice(orderings),
         step_rows=chance.randint(1, 9),
         written=written,
+        aggregates=(own, wanted),
     )

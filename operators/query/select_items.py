@@ -1,10 +1,11 @@
-"""The items of a select list: columns of either side, computed values, and the number of matches."""
+"""The items of a select list: columns of either side, computed values, the number of matches, and aggregates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from operators.query.expressions import Expression
+from operators.query.aggregates import AggregateFunction
+from operators.query.expressions import Expression, identifier
 
 MATCHES = "matches"
 """The default name of the number of matches in results."""
@@ -39,4 +40,22 @@ class CountItem:
     name: str = MATCHES
 
 
-Item = SelectItem | ComputedItem | CountItem
+@dataclass(frozen=True, eq=False)
+class AggregateItem:
+    """An aggregate over the matches of a row, and its name in the result.
+
+    argument: a value of each match; None: the matches themselves, which can only be counted.
+    rows:     the role whose rows have it; None: the side that the argument does not name.
+    """
+
+    function: AggregateFunction
+    argument: Expression | None
+    name: str
+    rows: str | None = None
+
+    def __repr__(self) -> str:
+        shown = "*" if self.argument is None else repr(self.argument)
+        return f"{self.function}({shown}) AS {identifier(self.name)}"
+
+
+Item = SelectItem | ComputedItem | CountItem | AggregateItem

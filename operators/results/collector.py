@@ -27,9 +27,10 @@ from operators.protocol.stream_ids import stream_of
 from operators.protocol.streams import JoinStream
 from operators.query.kinds import Kind
 from operators.query.orderings import Ordering, is_aligned, open_until
+from operators.results.aggregated_rows import aggregate_maker
 from operators.results.pair_filter import PairFilter, bind_filter
 from operators.results.probe_rows import ProbeRows, ProbeStep
-from operators.results.result_kinds import Results, result_maker
+from operators.results.result_kinds import ResultMaker, Results, result_maker
 from operators.results.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
 from operators.results.result_rows import ResultRows
 from operators.results.result_times import EVENT_TIME, ResultTimes
@@ -83,7 +84,7 @@ class CollectorTask(Task):
     def __init__(self, description: Collector, origins: tuple[Origin, ...]) -> None:
         self._ordering: Ordering = description.ordering
         # a count is complete when all elements have answered
-        self._aligned = is_aligned(description.ordering) or description.selection.kind is Kind.COUNT
+        self._aligned = is_aligned(description.ordering) or description.selection.kind.counts_on_arrival
         self._router = next(origin.index for origin in origins if origin.component == description.router)
         self._checks = _checks_by_origin(description, origins)
         self._filters: dict[int, PairFilter | None] | None = None
@@ -94,7 +95,7 @@ class CollectorTask(Task):
         self._waiting = (WaitingAnswers(), WaitingAnswers())
         self._probes = (ProbeRows(), ProbeRows())
         self._rows = ResultRows(description.selection)
-        self._results = result_maker(description.selection.kind, description.timed)
+        self._results = _result_maker(description)
         self._times = ResultTimes(description.time_of) if description.timed else None
         self._promised: Time | None = None
         self._limits: deque[Limits] = deque()
@@ -194,6 +195,7 @@ class CollectorTask(Task):
             self._times.append(side, rows.column(TIME))
         payload = rows.select([number for number, name in enumerate(names) if not name.startswith("#")])
         self._rows.append(side, payload)
+        self._results.take_payload(side, payload)
         for check in self._bound:
             check.take(side, payload)
 
@@ -268,8 +270,16 @@ class CollectorTask(Task):
                 dead = min(limits.live[side], self._probes[side].first)
                 dead = dead if needed is None else min(dead, needed)
                 self._rows.drop_before(side, dead)
+                self._results.drop_before(side, dead)
                 if self._times is not None:
                     self._times.drop_before(side, dead)
+
+
+def _result_maker(description: Collector) -> ResultMaker:
+    selection = description.selection
+    if selection.kind.is_aggregate:
+        return aggregate_maker(selection, description.timed)
+    return result_maker(selection.kind, description.timed)
 
 
 def _checks_by_origin(description: Collector, origins: tuple[Origin, ...]) -> dict[int, PairCheck]:

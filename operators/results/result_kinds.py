@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from indexes import Matches
 from operators.protocol.columns import Int64
@@ -27,13 +28,15 @@ NOBODY = -1
 class Results:
     """Results in order: the positions of their rows and, where they are counted, the number of matches.
 
-    places: left and right positions, of which the later row is the place of a result; None: the rows of the results.
+    places:     left and right positions, of which the later row is the place of a result; None: the results' rows.
+    aggregates: a column for each aggregate of the selection, if it has any.
     """
 
     left: Int64
     right: Int64
     matches: Int64 | None = None
     places: tuple[Int64, Int64] | None = None
+    aggregates: tuple[pa.Array, ...] = ()
 
     def __len__(self) -> int:
         return len(self.left)
@@ -42,7 +45,8 @@ class Results:
         """Some of them."""
         matches = None if self.matches is None else self.matches[start:stop]
         places = None if self.places is None else (self.places[LEFT][start:stop], self.places[RIGHT][start:stop])
-        return Results(self.left[start:stop], self.right[start:stop], matches, places)
+        aggregates = tuple(each.slice(start, stop - start) for each in self.aggregates)
+        return Results(self.left[start:stop], self.right[start:stop], matches, places, aggregates)
 
 
 NOTHING = Results(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -53,6 +57,12 @@ class ResultMaker(ABC):
 
     def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:  # noqa: B027
         """Take the next rows of a side."""
+
+    def take_payload(self, side: int, payload: pa.RecordBatch) -> None:  # noqa: B027
+        """Take the payload of the next rows of a side."""
+
+    def drop_before(self, side: int, position: int) -> None:  # noqa: B027
+        """Forget the payload of the rows of a side below a position."""
 
     @abstractmethod
     def pairs(self, left: Int64, right: Int64) -> Results:
@@ -199,7 +209,7 @@ class PairsAndRows(ResultMaker):
         )  # fmt: skip
         if not self._placed:
             return Results(*results)
-        at = [_positions_of(places[order], each) for each in rows]
+        at = [positions_of(places[order], each) for each in rows]
         placed = (
             np.insert(found.left, before[order], at[LEFT]), np.insert(found.right, before[order], at[RIGHT])
         )  # fmt: skip
@@ -304,7 +314,7 @@ def _alone(positions: Int64, sides: Int64) -> tuple[Int64, Int64]:
     return np.where(sides == LEFT, positions, NOBODY), np.where(sides == RIGHT, positions, NOBODY)
 
 
-def _positions_of(seqs: Int64, rows: TakenRows) -> Int64:
+def positions_of(seqs: Int64, rows: TakenRows) -> Int64:
     """The positions of the rows of one side with these sequence numbers; NOBODY where there is none."""
     own = rows.seq
     if not len(own):

@@ -27,6 +27,7 @@ class ResultRows:
         self._nullable = selection.kind is not Kind.INNER
         self._computed_items = selection.computed
         self._counted = selection.counted
+        self._aggregated = selection.aggregated
 
     @property
     def nbytes(self) -> int:
@@ -85,6 +86,8 @@ class ResultRows:
         counted = self._counted
         if counted is not None:
             columns.append((counted.place, counted.name, pa.array(results.matches)))
+        for aggregated, values in zip(self._aggregated, results.aggregates, strict=True):
+            columns.append((aggregated.place, aggregated.name, values))
         columns.sort(key=lambda column: column[0])
         if not columns:  # rows without columns still count
             return pa.RecordBatch.from_struct_array(pa.array([{}] * len(results.left), pa.struct([])))

@@ -49,7 +49,7 @@ class PayloadPlan:
             if positions is not None:
                 payload = payload.append_column(name, pa.array(positions))
         where = self.wheres[side]
-        if where is not None and (self.kind.unmatched[side] or self.kind is Kind.COUNT):
+        if where is not None and self.kind.may_show_alone(side):
             shown = evaluate(where, lambda column: rows.column(column.name))
             payload = payload.append_column(HIDDEN, pc.invert(pc.fill_null(shown, False)))
         return payload

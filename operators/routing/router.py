@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from indexes import Live
 from operators.intake.gate import SEQ
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.element_rows import ElementRows
@@ -59,6 +60,7 @@ class Router(Bolt):
     chosen:       the reason for this engine, for the plan, where the user left it open.
     keys:         the columns of each side that make its key, where a window is per key.
     counts:       ask elements for the number of matches only, if keys alone decide what matches.
+    silent:       the side whose rows need no matches among earlier rows: they are stored, and meet none.
     """
 
     sides: tuple[JoinSide, JoinSide]
@@ -68,6 +70,7 @@ class Router(Bolt):
     chosen: str = ""
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     counts: bool = False
+    silent: int | None = None
     beside = "inputs"
 
     @property
@@ -164,9 +167,10 @@ class RouterTask(Task):
         for side in (LEFT, RIGHT):
             batch = batches[side]
             if batch is not None:
-                rows = ElementRows(
-                    batch.first, step.seqs[side], keys.keys[side], keys.intervals[side], step.lives[side]
-                )
+                lives = step.lives[side]
+                if side == self._description.silent:
+                    lives = Live(lives.end, lives.end)
+                rows = ElementRows(batch.first, step.seqs[side], keys.keys[side], keys.intervals[side], lives)
                 yield from self._send_rows(side, batch, rows, step)
         for side in (LEFT, RIGHT):
             if keyed is not None and side in self._listed:

@@ -34,6 +34,7 @@ from operators.query.expressions import (
     one_of,
 )
 from operators.query.functions import function
+from operators.query.intervals import overlaps
 from operators.query.streams import built_in
 from operators.sql.literals import CalendarLength, calendar_length, literal
 from operators.sql.row_values import compare_rows, one_of_rows, parts_of_row
@@ -133,6 +134,8 @@ class ConditionReader:
                 return Between(self.expression(node.this), low, high)
             case exp.In() if not node.args.get("query") and node.expressions:
                 return self.listed(node)
+            case exp.Overlaps():
+                return overlaps(self.interval(node, node.this), self.interval(node, node.expression))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return IsNull(self.expression(node.this))
             case exp.Is() if isinstance(node.expression, exp.Boolean):
@@ -198,6 +201,18 @@ class ConditionReader:
         if isinstance(node.expression, exp.Any) and operator == "=":
             return Apply("list_contains", (self.expression(node.expression.this), self.expression(node.this)))
         return Compare(operator, self.expression(node.this), self.expression(node.expression))
+
+    def interval(self, node: exp.Expression, written: exp.Expression) -> tuple[Expression, Expression]:
+        """``(start, end)`` or ``(start, INTERVAL '5' MINUTE)``."""
+        parts = parts_of_row(written)
+        if parts is None or len(parts) != 2:
+            raise self.error(
+                node, f"`{written.sql()}` is not an interval: OVERLAPS takes (R.start, R.end) OVERLAPS (S.start, S.end)"
+            )
+        start, end = parts
+        if isinstance(end, exp.Interval):
+            end = exp.Add(this=start.copy(), expression=end)
+        return self.expression(start), self.expression(end)
 
     def arithmetic(self, operator: ArithmeticOperator, node: exp.Expression) -> Expression:
         for length, time in ((node.expression, node.this), (node.this, node.expression)):

@@ -24,7 +24,7 @@ from operators.query.kinds import Kind
 from operators.query.select_items import Item
 from operators.query.windows import Window
 from operators.sql.expressions import ConditionReader, Functions
-from operators.sql.select import SelectReader, counts_matches
+from operators.sql.select import SelectReader, aggregate_of, counts_matches
 from operators.sql.text import error_at, mask_quotes, match_name, parse_text, qualifier_of
 from operators.sql.window import ParameterValue, WrittenWindow, cut_window, windows_of
 
@@ -32,7 +32,7 @@ _SHAPE = "a query is SELECT .. FROM .. WHERE .. WINDOW .."
 _REFUSED_CLAUSES = {
     "with_": f"WITH is not supported: {_SHAPE}",
     "windows": f"this WINDOW clause is not supported: {_SHAPE}, with WINDOW AS (ROWS 100) last",
-    "group": "GROUP BY is not supported: COUNT(*) counts the matches of each row",
+    "having": "HAVING is not supported: every row comes out; filter the results",
     "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says",
     "distinct": "DISTINCT is not supported: every result comes once; LEFT SEMI JOIN gives left rows once",
     "limit": "LIMIT is not supported: a join of streams has no end; stop reading its results instead",
@@ -147,18 +147,22 @@ class Query:
                 joins[0],
                 f"both streams are called {left}: give them roles, as in FROM {left_stream} AS a, {right_stream} AS b",
             )
-        kind = self.kind(None if alone else joins[0], left, right)
+        grouped = self.grouped((left, right))
+        kind = self.kind(None if alone else joins[0], left, right, grouped)
         dialect = _PaperDialect(self.text, (left, right), role) if alone else None
         reader = ConditionReader(self.text, left, right, self.functions, dialect.column if dialect else None)
         condition, where = self.conditions(reader, kind, None if alone else joins[0])
-        selection = SelectReader(self.text, (left, right), kind, role if alone else None, reader.expression)
+        only = role if alone else None
+        own = self.functions or ()
+        selection = SelectReader(self.text, (left, right), kind, only, reader.expression, grouped, own)
         select = selection.items(self.tree.expressions)
         windows = windows_of(written, self.text, (left, right))
         both = None if windows is None else (windows[LEFT], windows[RIGHT])
+        kind = Kind.INNER if grouped is not None else kind  # the aggregates say what it is
         return ParsedQuery(left, right, left_stream, right_stream, kind, condition, where, select, both)
 
     def check_clauses(self) -> None:
-        known = {"expressions", "from_", "joins", "where", "kind", "hint", "operation_modifiers"}
+        known = {"expressions", "from_", "joins", "where", "group", "kind", "hint", "operation_modifiers"}
         for name, value in self.tree.args.items():
             if value and name not in known:
                 node = value[0] if isinstance(value, list) else value
@@ -174,8 +178,37 @@ class Query:
             raise self.error(node, f"`{node.sql()}`: a stream in FROM takes a name and a role only")
         return node.alias or node.name, ".".join(part.name for part in node.parts)
 
-    def kind(self, join: exp.Join | None, left: str, right: str) -> Kind:
+    def grouped(self, roles: tuple[str, str]) -> str | None:
+        """The role of GROUP BY, whose rows come out with aggregates over their matches."""
+        group = self.tree.args.get("group")
+        if group is None:
+            return None
+        left, right = roles
+        keys = group.expressions
+        named = keys[0] if len(keys) == 1 and isinstance(keys[0], exp.Column) else None
+        role = None if named is None or qualifier_of(named) is not None else match_name(named.name, roles)
+        if role is None:
+            raise self.error(
+                keys[0] if keys else group,
+                f"GROUP BY takes one side of the join: write GROUP BY {left} for a result for every row of {left}, "
+                f"with COUNT(*) and aggregates of columns of {right}",
+            )
+        if not any(aggregate_of(node, self.functions or ()) is not None for node in self.tree.expressions):
+            raise self.error(
+                keys[0], f"GROUP BY {role} needs an aggregate: select COUNT(*), or SUM, MIN, MAX or AVG of a column"
+            )
+        return role
+
+    def kind(self, join: exp.Join | None, left: str, right: str, grouped: str | None) -> Kind:
         found = Kind.INNER if join is None else self.join_kind(join, left, right)
+        if grouped is not None:
+            if found != Kind.INNER:
+                raise self.error(
+                    self.tree.args["group"],
+                    f"GROUP BY {grouped} gives every row of {grouped}, also one without matches: write JOIN for "
+                    f"{found.upper()} JOIN",
+                )
+            return Kind.AGGREGATE
         if counts_matches(self.tree.expressions):
             if found != Kind.INNER:
                 raise self.error(
@@ -221,18 +254,18 @@ class Query:
         compared: exp.Expression | None = join.args.get("match_condition") if join is not None else None
         matching = [reader.condition(each) for each in (on, compared) if each is not None]
         showing = []
-        if not matching and join is not None and kind not in (Kind.INNER, Kind.COUNT):
+        if not matching and join is not None and kind is not Kind.INNER and not kind.counts_on_arrival:
             raise self.error(join, f"{kind.upper()} JOIN needs its condition: write ON {left}.a < {right}.b")
         for node in () if written is None else _conjuncts(written.this):
             part = reader.condition(node)
             sides = sides_of(part, reader.roles)
-            if kind == Kind.INNER or (kind == Kind.COUNT and len(sides) != 1):
+            if kind == Kind.INNER or (kind.counts_on_arrival and len(sides) != 1):
                 matching.append(part)
                 continue
             constant = folded(part)
             if isinstance(constant, Constant) and constant.value is True:
                 continue
-            if kind != Kind.COUNT:
+            if not kind.counts_on_arrival:
                 self.check_where(node, part, sides, kind, reader.roles)
             showing.append(part)
         if not matching:

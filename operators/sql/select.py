@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from sqlglot import exp
 
 from operators.protocol.sides import RIGHT
+from operators.query.aggregates import AGGREGATES, AggregateFunction
 from operators.query.condition import sides_of
 from operators.query.errors import QueryError
 from operators.query.expressions import Column, Expression
 from operators.query.kinds import Kind
-from operators.query.select_items import MATCHES, ComputedItem, CountItem, Item, SelectItem
+from operators.query.select_items import MATCHES, AggregateItem, ComputedItem, CountItem, Item, SelectItem
 from operators.sql.text import error_at, match_name, qualifier_of
+
+
+def aggregate_of(node: exp.Expression, functions: Collection[str]) -> AggregateFunction | None:
+    """The aggregate that an item of the SELECT list is; None if it is none. `functions` are the user's own."""
+    value = _unaliased(node)
+    if isinstance(value, exp.Count):
+        return AggregateFunction.COUNT
+    called = isinstance(value, exp.Anonymous) and value.name not in functions
+    return AGGREGATES.get(value.name.lower()) if called else None
 
 
 def counts_matches(nodes: list[exp.Expression]) -> bool:
@@ -24,6 +34,7 @@ class SelectReader:
     """Reads the items of one SELECT list; ``value`` reads an expression.
 
     ``stream`` is set only in the papers' dialect, where an item means that column of both rows.
+    ``grouped`` is the role of GROUP BY, whose rows come out with aggregates over their matches.
     """
 
     def __init__(
@@ -33,12 +44,16 @@ class SelectReader:
         kind: Kind,
         stream: str | None,
         value: Callable[[exp.Expression], Expression],
+        grouped: str | None = None,
+        functions: Collection[str] = (),
     ) -> None:
         self.text = text
         self.roles = roles
         self.kind = kind
         self.stream = stream
         self.value = value
+        self.grouped = grouped
+        self.functions = functions
 
     def error(self, node: exp.Expression, message: str) -> QueryError:
         return error_at(self.text, node, message)
@@ -61,7 +76,19 @@ class SelectReader:
         star = value.this if isinstance(value, exp.Column) else value
         if isinstance(star, exp.Star) and any(star.args.values()):
             raise self.error(node, f"`{node.sql()}` is not supported: name the columns to show")
+        function = aggregate_of(node, self.functions)
+        if function is not None and self.grouped is not None:
+            return [self.aggregate(node, value, function, name)]
+        if isinstance(value, exp.Anonymous) and function is not None:
+            own, other = self.roles[0], self.roles[-1]
+            raise self.error(
+                node,
+                f"`{value.sql()}` is an aggregate over the matches of each row: write GROUP BY {own} for the rows of "
+                f"{own}, and aggregate columns of {other}",
+            )
         match value:
+            case exp.Star() if self.grouped is not None:
+                return [SelectItem(self.grouped, "*")]
             case exp.Star():
                 return [SelectItem(role, "*") for role in (self.roles if self.kind.shows_right else self.roles[:1])]
             case exp.Count():
@@ -74,6 +101,26 @@ class SelectReader:
         if not sides_of(expression, self.roles):
             raise self.error(node, f"`{expression!r}` names no column: select a value that depends on a row")
         return [ComputedItem(expression, name or repr(expression))]
+
+    def aggregate(
+        self, node: exp.Expression, value: exp.Expression, function: AggregateFunction, name: str | None
+    ) -> AggregateItem:
+        arguments = [value.this] if isinstance(value, exp.Count) else list(value.expressions)
+        if isinstance(value, exp.Count) and value.expressions:
+            arguments += value.expressions
+        if len(arguments) != 1 or isinstance(arguments[0], exp.Distinct):
+            raise self.error(node, f"`{value.sql()}` is not supported: an aggregate takes one value of each match")
+        if isinstance(arguments[0], exp.Star):
+            if function is not AggregateFunction.COUNT:
+                raise self.error(node, f"`{value.sql()}`: {function} takes a value, such as {function}(S.x)")
+            return AggregateItem(function, None, name or MATCHES, self.grouped)
+        argument = self.value(arguments[0])
+        roles = {self.roles[side] for side in sides_of(argument, self.roles)}
+        if roles != {*self.roles} - {self.grouped}:
+            others = " or ".join(role for role in self.roles if role != self.grouped)
+            message = f"`{value.sql()}` must name columns of {others}: each result is a row of {self.grouped}"
+            raise self.error(node, message)
+        return AggregateItem(function, argument, name or f"{function}({argument!r})", self.grouped)
 
     def is_field(self, column: exp.Column) -> bool:
         """Whether it names a field of a struct: ``R.column.field``."""
@@ -107,10 +154,18 @@ class SelectReader:
         return [SelectItem(each, named, alternative) for each in self.roles]
 
     def check_side(self, node: exp.Expression, item: Item) -> None:
-        if self.kind.shows_right or isinstance(item, CountItem):
+        if isinstance(item, CountItem | AggregateItem) or (self.kind.shows_right and self.grouped is None):
             return
         left, right = self.roles  # only joins of two leave out a side
         used = Column(item.role, item.column) if isinstance(item, SelectItem) else item.expression
+        if self.grouped is not None:
+            if sides_of(used, self.roles) - {self.roles.index(self.grouped)}:
+                raise self.error(
+                    node,
+                    f"`{used!r}` has many values for one row of {self.grouped}: select columns of {self.grouped}, or "
+                    f"an aggregate such as max({used!r})",
+                )
+            return
         if RIGHT in sides_of(used, self.roles):
             raise self.error(
                 node,

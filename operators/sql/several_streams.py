@@ -71,6 +71,8 @@ def parse_multi_query(
             raise query.error(join, f"two streams are called {roles[number + 1]}: give them roles, as in FROM t AS a")
         if query.join_kind(join, roles[number], roles[number + 1]) != Kind.INNER:
             raise query.error(join, "a join of more than two streams is an inner join: write JOIN, or a comma")
+    if tree.args.get("group") is not None:
+        raise query.error(tree.args["group"], "GROUP BY is for joins of two streams: aggregate the results in a bolt")
     if counts_matches(tree.expressions):
         raise query.error(tree.expressions[0], "COUNT(*) counts the matches of joins of two streams: select columns")
     reader = ManyRoles(text, roles, functions)

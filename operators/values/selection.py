@@ -1,4 +1,4 @@
-"""The columns of the results: columns of either side, computed values, and the number of matches.
+"""The columns of the results: columns of either side, computed values, the number of matches, and aggregates.
 
 Plain columns are copied from the payload; only computed items cost arithmetic per result.
 """
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from operators.protocol.sides import LEFT
 from operators.query.errors import JoinError
 from operators.query.expressions import Alias, Column, Expression, columns_in
 from operators.query.kinds import Kind
-from operators.query.select_items import ComputedItem, CountItem, Item, SelectItem
+from operators.query.select_items import AggregateItem, ComputedItem, CountItem, Item, SelectItem
+from operators.values.aggregate_types import aggregate_type
 from operators.values.evaluation import type_of
 from topology import is_of_spark
 
@@ -45,23 +47,40 @@ class Counted:
     name: str
 
 
+@dataclass(frozen=True, eq=False)
+class Aggregated:
+    """The result column of an aggregate."""
+
+    place: int
+    item: AggregateItem
+
+    @property
+    def name(self) -> str:
+        """Its name in the result."""
+        return self.item.name
+
+
 @dataclass(frozen=True)
 class Selection:
     """The select list of a join between two roles; None means all columns of both.
 
-    For kinds without right rows, None means the columns of the left. A count shows the number of matches last, unless
-    the list gives it a place.
+    For kinds without right rows, None means the columns of the left, and with aggregates those of the side whose rows
+    come out. A count shows the number of matches last, unless the list gives it a place.
+
+    side: the side whose rows come out with aggregates over their matches on the other side.
     """
 
     roles: tuple[str, str]
     items: tuple[Item, ...] | None = None
     kind: Kind = Kind.INNER
+    side: int = LEFT
 
     def __post_init__(self) -> None:
         items = self.items
-        if items is None:
+        if items is None or all(isinstance(item, AggregateItem) for item in items):
             shown = self.roles if self.kind.shows_right else self.roles[:1]
-            items = tuple(SelectItem(role, "*") for role in shown)
+            shown = (self.roles[self.side],) if self.kind.is_aggregate else shown
+            items = (*(SelectItem(role, "*") for role in shown), *(items or ()))
         if self.kind == Kind.COUNT and not any(isinstance(item, CountItem) for item in items):
             items = (*items, CountItem())
         for item in items:
@@ -73,16 +92,21 @@ class Selection:
 
     @classmethod
     def of(
-        cls, roles: tuple[str, str], select: Sequence[str | Expression | Item] | None, kind: Kind = Kind.INNER
+        cls,
+        roles: tuple[str, str],
+        select: Sequence[str | Expression | Item] | None,
+        kind: Kind = Kind.INNER,
+        aggregates: tuple[AggregateItem, ...] = (),
+        side: int = LEFT,
     ) -> Selection:
-        """Read a list such as ["R.id", "S.*", (R.price * 2).alias("double")]."""
+        """Read a list such as ["R.id", "S.*", (R.price * 2).alias("double")]; `aggregates` follow it."""
         if select is None:
-            return cls(roles, None, kind)
+            return cls(roles, aggregates or None, kind, side)
         if isinstance(select, str | Expression) or not isinstance(select, Sequence) or not select:
             raise JoinError(
                 f"select must be a list of columns such as ['{roles[0]}.id', '{roles[1]}.id'], not {select!r}"
             )
-        return cls(roles, tuple(_item(roles, each) for each in select), kind)
+        return cls(roles, (*(select_item(roles, each) for each in select), *aggregates), kind, side)
 
     def columns(self, side: int, schema: pa.Schema) -> list[Selected]:
         """The result columns that are columns of one side, given its schema."""
@@ -111,10 +135,25 @@ class Selection:
         items = enumerate(self.items or ())
         return next((Counted(place, item.name) for place, item in items if isinstance(item, CountItem)), None)
 
+    @property
+    def aggregated(self) -> list[Aggregated]:
+        """The result columns that are aggregates, in the order of the list."""
+        items = enumerate(self.items or ())
+        return [Aggregated(place, item) for place, item in items if isinstance(item, AggregateItem)]
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether of the matches no more than their number is needed."""
+        return self.kind is Kind.COUNT or (
+            self.kind is Kind.AGGREGATE and all(each.item.argument is None for each in self.aggregated)
+        )
+
     def needed_columns(self, side: int, schema: pa.Schema) -> list[str]:
         """The columns of a side that results need, each once: first those shown, then those used in computed values."""
         shown = [each.column for each in self.columns(side, schema)]
-        within = [column for each in self.computed for column in columns_in(each.expression)]
+        expressions = [each.expression for each in self.computed]
+        expressions += [each.item.argument for each in self.aggregated if each.item.argument is not None]
+        within = [column for each in expressions for column in columns_in(each)]
         return list(dict.fromkeys([*shown, *(each.name for each in within if each.stream == self.roles[side])]))
 
     def named_columns(self, side: int) -> int | None:
@@ -145,27 +184,41 @@ class Selection:
                 fields.append((each.place, pa.field(each.name, kind)))
         for one in self.computed:
             sides = {self.roles.index(column.stream or "") for column in columns_in(one.expression)}
-            known_type = pa.null() if any(schemas[side] is None for side in sides) else self._type(one, schemas)
-            fields.append((one.place, pa.field(one.name, known_type)))
+            unknown = any(schemas[side] is None for side in sides)
+            kind = pa.null() if unknown else self._type(one.expression, schemas)
+            fields.append((one.place, pa.field(one.name, kind)))
         if self.counted is not None:
             fields.append((self.counted.place, pa.field(self.counted.name, pa.int64())))
+        for found in self.aggregated:
+            fields.append((found.place, pa.field(found.name, self._aggregate_type(found.item, schemas))))
         ordered = [field for _, field in sorted(fields, key=lambda entry: entry[0])]
         check_names([field.name for field in ordered])
         return pa.schema(ordered)
 
-    def _type(self, computed: Computed, schemas: tuple[pa.Schema | None, pa.Schema | None]) -> pa.DataType:
+    def _aggregate_type(
+        self, item: AggregateItem, schemas: tuple[pa.Schema | None, pa.Schema | None]
+    ) -> pa.DataType:
+        if item.argument is None:
+            return pa.int64()
+        if schemas[1 - self.side] is None:
+            return aggregate_type(item, pa.null())
+        return aggregate_type(item, self._type(item.argument, schemas))
+
+    def _type(self, expression: Expression, schemas: tuple[pa.Schema | None, pa.Schema | None]) -> pa.DataType:
         def column_type(column: Column) -> pa.DataType:
             schema = schemas[self.roles.index(column.stream or "")]
             assert schema is not None, "asked only where it is known"
             return schema.field(column.name).type
 
-        return type_of(computed.expression, column_type)
+        return type_of(expression, column_type)
 
     def _check(self, item: Item) -> None:
         left, right = self.roles
         if isinstance(item, CountItem):
             if self.kind != Kind.COUNT:
                 raise JoinError(f"select: the number of matches belongs to kind='count', not to kind='{self.kind}'")
+            return
+        if isinstance(item, AggregateItem):
             return
         if isinstance(item, ComputedItem):
             used = [column.stream for column in columns_in(item.expression)]
@@ -180,6 +233,12 @@ class Selection:
                 )
         else:
             used, shown = [item.role], f"'{item.role}.{item.column}'"
+        own, other = self.roles[self.side], self.roles[1 - self.side]
+        if self.kind.is_aggregate and other in used:
+            raise JoinError(
+                f"select: {shown} belongs to '{other}', and each result is a row of '{own}': select columns of "
+                f"'{own}', or aggregate it, as in max('{other}.{item.column if isinstance(item, SelectItem) else 'x'}')"
+            )
         if not self.kind.shows_right and right in used:
             raise JoinError(
                 f"select: {shown} belongs to '{right}', whose rows kind='{self.kind}' does not return: "
@@ -201,8 +260,9 @@ def _name(item: Item) -> str:
     return item.name or f"{item.role}.{item.column}" if isinstance(item, SelectItem) else item.name
 
 
-def _item(roles: tuple[str, str], given: object) -> Item:
-    if isinstance(given, SelectItem | ComputedItem | CountItem):
+def select_item(roles: tuple[str, str], given: object) -> Item:
+    """One item of a select list, as users write it."""
+    if isinstance(given, SelectItem | ComputedItem | CountItem | AggregateItem):
         return given
     left, right = roles
     name = given.name if isinstance(given, Alias) else None

@@ -7,11 +7,13 @@ from functools import reduce
 from typing import Any, Literal
 
 from operators import CountWindow, Engine, StreamJoin, TimeWindow, UnboundedWindow
+from operators.query import aggregates as spelt_aggregates
 from operators.query import expressions as spelt
 from operators.query.functions import function
+from operators.query.intervals import contains, overlaps
 from operators.query.streams import func, stream
 from tests import oracle_terms as term
-from tests.oracle import Condition, Count, Unbounded, Window
+from tests.oracle import Aggregate, Condition, Count, Unbounded, Window
 from tests.random_conditions import VECTORISED
 from tests.sql_spelling import Roles, as_sql
 from tests.surface import SurfaceCase
@@ -26,12 +28,15 @@ def join_of(case: SurfaceCase, engine: Engine | Literal["auto"] = "auto") -> Str
         options["out_of_order"] = case.out_of_order
     if everywhere is not None:
         options["where"] = condition_of(case, everywhere)
+    own, wanted = case.aggregates
+    if wanted:
+        options["aggregate"] = {each.name: aggregate_of(each, case.roles[1 - own]) for each in wanted}
     return StreamJoin(
         case.left,
         case.right,
         condition_of(case, case.on),
         (window_of(case.windows[0]), window_of(case.windows[1])),
-        kind=case.kind,
+        kind="inner" if wanted else case.kind,
         select=case.select,
         event_time=case.event_time,
         using=engine,
@@ -40,6 +45,14 @@ def join_of(case: SurfaceCase, engine: Engine | Literal["auto"] = "auto") -> Str
         step_rows=case.step_rows,
         **options,
     )
+
+
+def aggregate_of(aggregate: Aggregate, role: str) -> spelt_aggregates.Aggregate:
+    """An aggregate of a column of a role."""
+    function = getattr(spelt_aggregates, aggregate.function)
+    found: spelt_aggregates.Aggregate
+    found = function() if aggregate.column is None else function(f"{role}.{aggregate.column}")
+    return found
 
 
 def condition_of(case: SurfaceCase, condition: Condition) -> str | spelt.Expression:
@@ -78,6 +91,11 @@ def as_expression(node: term.Condition | term.Value, roles: Roles) -> spelt.Expr
             return _COMPARISONS[op](express(one), express(other))
         case term.Between(operand, low, high):
             return express(operand).between(express(low), express(high))
+        case term.Overlaps((start, end), (other_start, other_end)):
+            return overlaps((express(start), express(end)), (express(other_start), express(other_end)))
+        case term.Contains((start, end), inner):
+            within = tuple(map(express, inner)) if isinstance(inner, tuple) else express(inner)
+            return contains((express(start), express(end)), within)
         case term.In(operand, choices):
             return express(operand).isin(*map(express, choices))
         case term.IsNull(operand):
