@@ -269,6 +269,7 @@ def test_columns_of_unknown_streams_are_refused() -> None:
         ("SELECT * FROM a, b, c WHERE a.x < b.x WINDOW a AS (ROWS 3), b AS (ROWS 3)", "c has no window"),
         ("SELECT * FROM a, b, c WHERE a.x < b.x", "no windows"),
         ("SELECT y FROM a, b, c WHERE a.x < b.x WINDOW AS (ROWS 3)", "write a.y or b.y or c.y"),
+        ("SELECT * FROM a, b, c WHERE near(a.x, b.x) WINDOW AS (ROWS 3)", r"'near': f\} to MultiJoin\.from_sql"),
     ],
 )
 def test_wrong_queries_are_refused(sql: str, said: str) -> None:
