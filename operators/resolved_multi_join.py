@@ -11,6 +11,7 @@ import pyarrow as pa
 from indexes import check_whole_number
 from operators.bounds.intervals import bind
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
+from operators.intake.time_unit import finest, in_units
 from operators.join_arguments import check_event_time
 from operators.multiway.multi_selection import MultiSelection
 from operators.query.durations import Duration
@@ -64,7 +65,8 @@ class ResolvedMultiJoin:
                 shown = ", ".join(f"'{name}' has {kind or 'row numbers'}" for name, kind in times.items())
                 raise SchemaError(f"event times of different types cannot be merged: {shown}: cast them to one type")
             try:
-                liveness(self.windows[self.roles.index(role)], times[stream])
+                factor = in_units(times[stream], finest(times.values()))
+                liveness(self.windows[self.roles.index(role)], times[stream], factor=factor)
             except WindowError as error:
                 raise SchemaError(f"stream '{stream}': {error}") from error
         try:

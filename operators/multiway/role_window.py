@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from indexes import Keys
 from operators.bounds.dimension_keys import key_maker
-from operators.intake.gate import SEQ, TIME
+from operators.intake.gate import SEQ
+from operators.intake.time_unit import in_units, time_column
 from operators.protocol.columns import Int64, values_of
 from operators.query.expressions import Expression
 from operators.query.multi_condition import Link
@@ -67,9 +68,9 @@ class RoleWindow:
 
     @property
     def time_type(self) -> pa.DataType:
-        """The type of the event time."""
+        """The type of the event time, in the unit of the gate."""
         assert self.schema is not None, "known with the first rows"
-        return pa.int64() if self._event_time is None else self.schema.field(self._event_time).type
+        return self.schema.field(time_column(self.schema, self._event_time)).type
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +87,7 @@ class RoleWindow:
         assert self._liveness is not None
         assert self._store is not None
         assert self._times is not None
-        times, _ = event_times(rows.column(self._event_time or TIME))
+        times, _ = event_times(rows.column(time_column(rows.schema, self._event_time)))
         self._liveness.append(times)
         self._times.append(times)
         self._seqs.append(values_of(rows.column(SEQ)))
@@ -179,7 +180,7 @@ class RoleWindow:
         self.schema = schema
         self._missing = missing
         kind = None if self._event_time is None else schema.field(self._event_time).type
-        self._liveness = liveness(self._window, kind, missing)
+        self._liveness = liveness(self._window, kind, missing, in_units(kind, self.time_type))
         floating = kind is not None and pa.types.is_floating(kind)
         self._times = GrowingArray(np.float64 if floating else np.int64)
         self._shown = self._columns(schema)

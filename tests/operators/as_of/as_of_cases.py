@@ -15,8 +15,9 @@ KINDS = {
     "int": pa.int64(),
     "float": pa.float64(),
     "timestamp": pa.timestamp("ms"),
+    "mixed": pa.timestamp("s"),  # and milliseconds for R
 }
-SPREAD = {"int": 1, "float": 0.3, "timestamp": 1}
+SPREAD = {"int": 1, "float": 0.3, "timestamp": 1, "mixed": 1}
 
 
 @st.composite
@@ -34,7 +35,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
             sources[stream][source] = pa.table(
                 {
                     "id": pa.array(range(len(rows)), pa.int64()),
-                    "ts": pa.array([time * SPREAD[kind] for time, _, _ in rows]).cast(KINDS[kind]),
+                    "ts": _times(kind, stream, [time for time, _, _ in rows]),
                     "key": pa.array([key for _, key, _ in rows], pa.string()),
                     "good": pa.array([good for _, _, good in rows], pa.bool_()),
                 }
@@ -52,6 +53,12 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def _times(kind: str, stream: str, ticks: list[int]) -> pa.Array:
+    if kind == "mixed" and stream == "R":
+        return pa.array([tick * 250 for tick in ticks], pa.timestamp("ms"))
+    return pa.array([tick * SPREAD[kind] for tick in ticks]).cast(KINDS[kind])
+
+
 def join_of(case: dict[str, Any]) -> StreamJoin:
     direction, strict = case["direction"], case["strict"] and case["direction"] != "nearest"
     parts = ["L.key = R.key"] if case["keyed"] else []
@@ -60,8 +67,8 @@ def join_of(case: dict[str, Any]) -> StreamJoin:
     if strict:
         parts.append("L.ts > R.ts" if direction == "backward" else "R.ts > L.ts")
     tolerance = case["tolerance"]
-    if tolerance is not None and case["kind"] == "timestamp":
-        tolerance = timedelta(milliseconds=tolerance)
+    if tolerance is not None and case["kind"] in ("timestamp", "mixed"):
+        tolerance = timedelta(milliseconds=tolerance * (250 if case["kind"] == "mixed" else 1))
     return StreamJoin(
         "L", "R", " AND ".join(parts) or "TRUE", kind="asof inner" if case["inner"] else "asof", event_time="ts",
         direction=None if strict else direction, tolerance=tolerance, select=["L.id", "R.id"],
@@ -76,7 +83,7 @@ def expected(case: dict[str, Any]) -> pa.Table:
         [("key", "key")] if case["keyed"] else [],
         case["direction"],
         strict=case["strict"] and case["direction"] != "nearest",
-        tolerance=case["tolerance"],
+        tolerance=None if case["tolerance"] is None else case["tolerance"] * (250 if case["kind"] == "mixed" else 1),
         inner=case["inner"],
         matching=("good", "good") if case["filtered"] else None,
         shown="good" if case["filtered"] and case["seed"] % 2 else None,

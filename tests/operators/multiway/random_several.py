@@ -18,6 +18,9 @@ from tests.oracle_windows import Count, Time, Unbounded, Window
 COMPARE = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+TICKS = {"s": 1, "ms": 250, "us": 250_000, "ns": 250_000_000}
+"""Timestamps of each unit are multiples of so many, a quarter of a second or one."""
+
 Rows = Mapping[str, Mapping[str, Any]]
 
 
@@ -155,7 +158,9 @@ def random_condition(chance: Random, roles: list[str]) -> Every:
     return Every(tuple(parts) or (compare(*roles),))
 
 
-def random_table(chance: Random, rows: int, first: int, timed: bool, bound: int) -> pa.Table:
+def random_table(chance: Random, rows: int, first: int, timed: str, bound: int) -> pa.Table:
+    """Rows of one source; `timed`: "no", "whole", or the unit of timestamps."""
+
     def some(values: list[Any]) -> list[Any]:
         return [chance.choice(values) if chance.random() < 0.92 else None for _ in range(rows)]
 
@@ -169,7 +174,9 @@ def random_table(chance: Random, rows: int, first: int, timed: bool, bound: int)
         "x": pa.array(some(list(range(-3, 6))), pa.int32() if chance.random() < 0.3 else pa.int64()),
         "s": pa.array(some(["", "a", "ab", "b", "a longer text", "a longer text!"]), pa.string()),
     }
-    if timed:
+    if timed in TICKS:
+        table["ts"] = pa.array([time * TICKS[timed] for time in times], pa.timestamp(timed))
+    elif timed != "no":
         table["ts"] = pa.array(times, pa.int64())
     return pa.table(table)
 
@@ -184,8 +191,14 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
         one, other = chance.sample(names, 2)
         roles[one] = roles[other]
     timed = chance.random() < 0.8
+    mixed = timed and chance.random() < 0.25
+    forms = {
+        stream: (chance.choice(list(TICKS)) if mixed else "whole") if timed else "no" for stream in roles.values()
+    }
     bounds = {
-        stream: chance.randint(1, 4) for stream in dict.fromkeys(roles.values()) if timed and chance.random() < 0.15
+        stream: chance.randint(1, 4) * TICKS.get(form, 1)
+        for stream, form in forms.items()
+        if timed and chance.random() < 0.15
     }
     sources: dict[str, dict[str, pa.Table]] = {}
     first = 0
@@ -194,21 +207,21 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
         sources[stream] = {}
         kinds = chance.randrange(1 << 30)
         for source in chance.sample(["Z", "p", "q"], chance.choice([1, 1, 2])):
-            table = random_table(chance, chance.randint(0, rows), first, timed, bounds.get(stream, 0))
+            table = random_table(chance, chance.randint(0, rows), first, forms[stream], bounds.get(stream, 0))
             sources[stream][source] = table.set_column(2, "x", table["x"].cast([pa.int32(), pa.int64()][kinds % 2]))
             first += table.num_rows
 
-    def window() -> Window:
-        size = chance.randint(1, 7)
+    def window(role: str) -> Window:
+        size, tick = chance.randint(1, 7), TICKS.get(forms[roles[role]], 1)
         shapes: list[Window] = [
             Count(size),
             Count(size, chance.randint(1, size)),
-            Time(size),
-            Time(size, chance.randint(1, 3)),
+            Time(size * tick),
+            Time(size * tick, chance.randint(1, 3) * tick),
         ]
         return chance.choice([*shapes, Unbounded()])
 
-    windows = tuple(window() for _ in names)
+    windows = tuple(map(window, names))
     select = None if chance.random() < 0.5 else [f"{name}.id" for name in reversed(names)]
     step_rows = chance.randint(1, 12)
     on = random_condition(chance, names)

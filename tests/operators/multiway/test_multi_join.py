@@ -176,6 +176,33 @@ def test_the_order_of_probing_follows_what_links_leave_and_is_explained() -> Non
     assert "a.few = b.few: by keys of a and b, one value" in str(join.explain())
 
 
+def test_the_handle_knows_the_streams_and_the_condition() -> None:
+    join = MultiJoin(["a", "b", "c"], "a.x < b.x AND b.x < c.x", CountWindow(5), event_time="ts", select=["a.x", "c.x"])
+
+    def rows(*times: int) -> pa.Table:
+        return pa.table({"x": times, "ts": pa.array(times, pa.timestamp("s"))})
+
+    with join.launch(sources={"a": ["a"], "b": ["b", "late"], "c": ["c"]}) as running:
+        running.send("a", rows(1, 2), source="a")
+        assert running.result_schema().types == [pa.null(), pa.null()]
+        with pytest.raises(SchemaError, match="'a', 'b', 'c'"):
+            running.pin("b", pa.schema({"x": pa.int64(), "ts": pa.timestamp("s")}))
+            running.send("c", pa.table({"x": ["text"], "ts": pa.array([3], pa.timestamp("ms"))}))
+        running.send("b", pa.table({"x": [3, 9], "ts": pa.array([3, None], pa.timestamp("s"))}), source="b")
+        running.finish("b", "late")
+        running.send("c", pa.table({"x": [4], "ts": pa.array([3500], pa.timestamp("ms"))}), source="c")
+        running.finish()
+        found = pa.Table.from_batches(running.results())
+        late = pa.Table.from_batches(running.late(), running.late_schema())
+        assert "join of a, b, c" in str(running.explain())
+        with pytest.raises(JoinError, match="one element"):
+            running.rebalance(multi_join=2)
+    assert running.result_schema() == found.schema
+    assert found.to_pydict() == {"a.x": [1, 2], "c.x": [4, 4]}
+    assert late.to_pydict()["reason"] == ["no event time"]
+    assert late.schema.field("event_time").type == pa.timestamp("ms")
+
+
 # --- in topologies ---------------------------------------------------------------------------------
 
 
