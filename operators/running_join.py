@@ -55,6 +55,7 @@ class RunningJoin(Handle):
         self.join = join
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
+        self._has_units = False
         self._finished: set[str] = set()
 
     @property
@@ -68,7 +69,8 @@ class RunningJoin(Handle):
         if stream not in self._schemas:
             self._running.check_rows(stream, rows, source, offset)  # rows that are refused do not fix the schema
             self.pin(stream, rows.schema)
-        check_fit(stream, rows, self.join.resolved.event_times[stream], self._time_types())
+        if self._has_units:
+            check_fit(stream, rows, self.join.resolved.event_times[stream], self._time_types())
         return self._running.send(stream, rows, source, offset=offset)
 
     def next_offset(self, stream: str, source: str | None = None) -> int:
@@ -151,14 +153,14 @@ class RunningJoin(Handle):
             InputGuard(stream, description).pin(schema)  # a guard of its own: only its judgement is wanted
             self._check({**self.schemas, stream: schema})
         self._running.pin(stream, schema)
-        self._schemas[stream] = schema
+        self._learn(stream, schema)
 
     def schema(self, stream: str) -> pa.Schema | None:
         if stream not in self._schemas:
             known = self._running.schema(stream)  # another program may have sent its rows
             if known is None:
                 return None
-            self._schemas[stream] = known
+            self._learn(stream, known)
         return self._schemas[stream]
 
     def waiting_for(self) -> str:
@@ -201,6 +203,13 @@ class RunningJoin(Handle):
         """Return the columns of the results; those of a stream that has sent nothing yet have type null."""
         join, known = self.join.resolved, self.schemas
         return join.selection.result_schema((known.get(join.streams[LEFT]), known.get(join.streams[RIGHT])))
+
+    def _learn(self, stream: str, schema: pa.Schema) -> None:
+        """Remember the schema of a stream, and whether event times differ in type, as those of different units do."""
+        self._schemas[stream] = schema
+        times = self.join.resolved.event_times
+        kinds = {self._schemas[each].field(column).type for each in self._schemas if (column := times[each])}
+        self._has_units = len(kinds) > 1
 
     def _check(self, schemas: Mapping[str, pa.Schema]) -> None:
         """Refuse types that do not fit the join."""

@@ -6,8 +6,8 @@ rows alone: not of when they arrive, nor of how they are cut into batches.
 
 In: batches of each stream, each source in its own order; sources that open, fall silent and end.
 Out: for each step one batch per stream, with the sequence number of each row in column `#seq` (and its time in `#time`
-where the stream has no column for it, or one of a coarser unit than another stream), then a punctuation. Rows that are late or have no time are reported at once; see
-`intake.late_rows`.
+where the stream has no column for it, or one of a coarser unit than another stream), then a punctuation. Rows that are
+late or have no time are reported at once; see `intake.late_rows`.
 
 Rows that cannot pass yet wait here, on disk beyond a bound: if they filled the inbox instead, they could block the very
 source they wait for. The gate emits a step when it is full or when the inbox is empty. So steps grow with the backlog,
