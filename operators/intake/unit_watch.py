@@ -1,9 +1,9 @@
 """Keeps the event times of a gate in one unit while it learns the types of its streams.
 
-A gate counts in the unit of the first timestamps that it sees. Those of a coarser unit are multiplied as they come. When
-a stream of a finer unit appears, all that waits is multiplied, once. After the first row has passed, windows count in the
-unit of that row, so it stays. Before rows pass by a stream that is idle from the start, whose type may be any, the gate
-goes over to nanoseconds.
+A gate counts in the unit of the first timestamps that it sees. Those of a coarser unit are multiplied as they come.
+When a stream of a finer unit appears, all that waits is multiplied, once. After the first row has passed, windows
+count in the unit of that row, so it stays. Before rows pass by a stream that is idle from the start, whose type may be
+any, the gate goes over to nanoseconds.
 
 A promise may come before the first row of its stream tells its unit. It is taken to be in the gate's unit. If that was
 wrong the stream is refused, because rows may have passed too early.

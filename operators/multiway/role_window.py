@@ -200,4 +200,11 @@ class RoleWindow:
 
 def _maker(link: Link, side: int, column: int, kind: pa.DataType) -> Callable[[pa.RecordBatch], Keys]:
     make = key_maker(link.dimension, side, kind)
+    if link.null_safe:
+        return lambda rows: _never_missing(make(rows.column(column)))
     return lambda rows: make(rows.column(column))
+
+
+def _never_missing(keys: Keys) -> Keys:
+    """Keys with 0 in place of those that are missing."""
+    return keys if keys.valid is None else Keys(np.where(keys.valid, keys.values, keys.values.dtype.type(0)), None)
