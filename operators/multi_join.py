@@ -129,6 +129,15 @@ class MultiJoin:
         """The select list."""
         return self.resolved.selection
 
+    def needed_columns(self, stream: str, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the columns of a stream that the join reads, each once, also those that the schema lacks."""
+        time = self.resolved.event_times[stream]
+        needed = [] if time is None else [time]
+        for role, name in enumerate(self.resolved.streams):
+            if name == stream:
+                needed += [*self.condition.columns(role), *self.selection.needed_columns(role, schema)]
+        return tuple(dict.fromkeys(needed))
+
     def topology(self) -> Topology:
         """Build the graph of processing elements."""
         return multi_topology(self.resolved)

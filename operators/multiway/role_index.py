@@ -93,6 +93,6 @@ class RoleIndex:
         """One column of keys per link; where there is no link, a constant for the rows that pass the filter."""
         if self.links:
             first, *others = self.links
-            return [self._role.stored_keys(first, part), *(self._role.keys(link, part) for link in others)]
+            return [self._role.stored_keys(first, part), *(self._role.indexed_keys(link, part) for link in others)]
         passing = self._role.passing(np.arange(part.start, part.stop))
         return [Keys(np.zeros(len(passing), np.int64), passing)]

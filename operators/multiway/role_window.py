@@ -25,6 +25,9 @@ from topology import Batch, Times, event_times
 
 Bool = npt.NDArray[np.bool_]
 
+MISSING = 0
+"""The key of rows that have none, where these meet each other; rows that have this key are found with them."""
+
 
 class RoleWindow:
     """Rows by position, from the first that a later row may meet.
@@ -142,10 +145,17 @@ class RoleWindow:
         return Keys(values.values[at].copy(), None if flags.all() else flags.copy())
 
     def stored_keys(self, link: int, part: slice) -> Keys:
-        """As `keys`; rows that fail the filter have none, so that nothing finds them."""
-        keys = self.keys(link, part)
+        """As `keys`, for an index; rows that fail the filter have none, so that nothing finds them."""
+        keys = self.indexed_keys(link, part)
         passing = self._passing.values[part.start - self.base : part.stop - self.base]
         return keys if passing.all() else Keys(keys.values, keys.mask() & passing)
+
+    def indexed_keys(self, link: int, part: slice) -> Keys:
+        """As `keys`, for an index; where rows without a key meet each other, their key is `MISSING`."""
+        keys = self.keys(link, part)
+        if keys.valid is None or not self.links[link].null_safe:
+            return keys
+        return Keys(np.where(keys.valid, keys.values, keys.values.dtype.type(MISSING)), None)
 
     def column(self, name: str, positions: Int64) -> pa.Array:
         """A column at positions. Cost: O(positions)."""
@@ -200,11 +210,4 @@ class RoleWindow:
 
 def _maker(link: Link, side: int, column: int, kind: pa.DataType) -> Callable[[pa.RecordBatch], Keys]:
     make = key_maker(link.dimension, side, kind)
-    if link.null_safe:
-        return lambda rows: _never_missing(make(rows.column(column)))
     return lambda rows: make(rows.column(column))
-
-
-def _never_missing(keys: Keys) -> Keys:
-    """Keys with 0 in place of those that are missing."""
-    return keys if keys.valid is None else Keys(np.where(keys.valid, keys.values, keys.values.dtype.type(0)), None)

@@ -27,8 +27,8 @@ Roles = frozenset[int]
 class Link:
     """Comparisons between two roles that an interval of keys answers; `roles` are the dimension's left and right.
 
-    null_safe: rows that have no key meet each other, too. Their key is that of the number 0 or its like; what belongs
-               together is decided by a residual.
+    null_safe: rows that have no key meet each other, too. They are searched by a key that other rows may have as well,
+               so a residual decides.
     """
 
     roles: tuple[int, int]

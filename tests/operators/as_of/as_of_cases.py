@@ -26,12 +26,15 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(list(KINDS)))
     times = st.integers(0, draw(st.sampled_from([3, 12, 40])))
     keys = st.sampled_from([None, "a", "a", "b"])
+    ticks = draw(st.sampled_from([0, 0, 2, 5]))
+    bounds = {stream: ticks * _tick(kind, stream) for stream in "LR"} if ticks else {}
     sources: dict[str, dict[str, pa.Table]] = {}
     for stream in "LR":
         sources[stream] = {}
         for source in draw(st.sampled_from([["s"], ["s", "t"]])):
             rows = draw(st.lists(st.tuples(times, keys, st.booleans()), max_size=12))
-            rows.sort(key=lambda row: row[0])
+            if not bounds:
+                rows.sort(key=lambda row: row[0])
             sources[stream][source] = pa.table(
                 {
                     "id": pa.array(range(len(rows)), pa.int64()),
@@ -43,6 +46,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "sources": sources,
         "kind": kind,
+        "out_of_order": bounds,
         "direction": draw(st.sampled_from(["backward", "forward", "nearest"])),
         "strict": draw(st.booleans()),
         "tolerance": draw(st.sampled_from([None, 0, 1, 5])),
@@ -53,10 +57,13 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def _tick(kind: str, stream: str) -> int | float:
+    return 250 if (kind, stream) == ("mixed", "R") else SPREAD[kind]
+
+
 def _times(kind: str, stream: str, ticks: list[int]) -> pa.Array:
-    if kind == "mixed" and stream == "R":
-        return pa.array([tick * 250 for tick in ticks], pa.timestamp("ms"))
-    return pa.array([tick * SPREAD[kind] for tick in ticks]).cast(KINDS[kind])
+    type_ = pa.timestamp("ms") if (kind, stream) == ("mixed", "R") else KINDS[kind]
+    return pa.array([tick * _tick(kind, stream) for tick in ticks]).cast(type_)
 
 
 def join_of(case: dict[str, Any]) -> StreamJoin:
@@ -73,7 +80,7 @@ def join_of(case: dict[str, Any]) -> StreamJoin:
         "L", "R", " AND ".join(parts) or "TRUE", kind="asof inner" if case["inner"] else "asof", event_time="ts",
         direction=None if strict else direction, tolerance=tolerance, select=["L.id", "R.id"],
         where="L.good OR L.ts IS NULL" if case["filtered"] and case["seed"] % 2 else None,
-        step_rows=1 + case["seed"] % 9,
+        step_rows=1 + case["seed"] % 9, out_of_order=case.get("out_of_order") or None,
     )  # fmt: skip
 
 
@@ -85,6 +92,7 @@ def expected(case: dict[str, Any]) -> pa.Table:
         strict=case["strict"] and case["direction"] != "nearest",
         tolerance=None if case["tolerance"] is None else case["tolerance"] * (250 if case["kind"] == "mixed" else 1),
         inner=case["inner"],
+        out_of_order=case.get("out_of_order"),
         matching=("good", "good") if case["filtered"] else None,
         shown="good" if case["filtered"] and case["seed"] % 2 else None,
     )

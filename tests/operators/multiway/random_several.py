@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indexes import CATALOGUE
 from operators import CountWindow, MultiJoin, TimeWindow, UnboundedWindow
 from tests.oracle_several import ExpectedSeveral, oracle_several
 from tests.oracle_windows import Count, Time, Unbounded, Window
@@ -61,6 +62,20 @@ class Compare:
 
 
 @dataclass(frozen=True)
+class Alike:
+    """Whether two columns hold the same, a missing value being like another."""
+
+    left: Value
+    right: Value
+
+    def sql(self) -> str:
+        return f"{self.left.sql()} IS NOT DISTINCT FROM {self.right.sql()}"
+
+    def truth(self, rows: Rows) -> bool:
+        return bool(self.left.of(rows) == self.right.of(rows))
+
+
+@dataclass(frozen=True)
 class Every:
     parts: tuple[Any, ...]
     any: bool = False
@@ -99,6 +114,7 @@ class SeveralCase:
     out_of_order: dict[str, int]
     select: list[str] | None
     step_rows: int
+    index: str
 
     def expected(self) -> ExpectedSeveral:
         return oracle_several(
@@ -109,6 +125,7 @@ class SeveralCase:
         windows = [window_of(window) for window in self.windows]
         options: dict[str, Any] = {
             "event_time": self.event_time, "out_of_order": self.out_of_order or None, "step_rows": self.step_rows,
+            "index": self.index,
         }  # fmt: skip
         if not sql:
             return MultiJoin(self.roles, self.on.sql(), windows, select=self.select, **options)
@@ -143,6 +160,9 @@ def random_condition(chance: Random, roles: list[str]) -> Every:
         if chance.random() < 0.8:
             column = chance.choice(["k", "x", "s"])
             parts.append(Compare(chance.choice(["=", "=", "<", ">=", "!="]), Value(one, column), Value(other, column)))
+        elif chance.random() < 0.5:
+            column = chance.choice(["k", "x", "s"])
+            parts.append(Alike(Value(one, column), Value(other, column, int(column == "k" and chance.random() < 0.2))))
     for _ in range(chance.randint(0, 2)):
         parts.append(compare(*roles))
     if chance.random() < 0.3:
@@ -225,4 +245,5 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
     select = None if chance.random() < 0.5 else [f"{name}.id" for name in reversed(names)]
     step_rows = chance.randint(1, 12)
     on = random_condition(chance, names)
-    return SeveralCase(roles, sources, on, windows, "ts" if timed else None, bounds, select, step_rows)
+    index = chance.choice(["auto", chance.choice(list(CATALOGUE))])
+    return SeveralCase(roles, sources, on, windows, "ts" if timed else None, bounds, select, step_rows, index)
