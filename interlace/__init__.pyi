@@ -28,6 +28,7 @@ from operators import PanJoin as PanJoin
 from operators import PredicateError as PredicateError
 from operators import QueryError as QueryError
 from operators import RunningJoin as RunningJoin
+from operators import RunningMultiJoin as RunningMultiJoin
 from operators import ScaleJoin as ScaleJoin
 from operators import SplitJoin as SplitJoin
 from operators import SPOJoin as SPOJoin

@@ -179,7 +179,7 @@ def source(
         raise TopologyError(f"a source needs a name, not {name!r}")
     if rows is not None and not isinstance(rows, Spout):
         raise TopologyError(
-            f"source '{name}': rows must be a spout, such as il.rows_of(...), not {type(rows).__name__}"
+            f"source '{name}': rows must be a spout, such as il.from_iterable(...), not {type(rows).__name__}"
         )
 
     def add(assembly: _Assembly) -> tuple[str, str]:

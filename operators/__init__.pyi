@@ -54,5 +54,6 @@ from .query.windows import CountWindow as CountWindow
 from .query.windows import TimeWindow as TimeWindow
 from .query.windows import UnboundedWindow as UnboundedWindow
 from .running_join import RunningJoin as RunningJoin
+from .running_multi_join import RunningMultiJoin as RunningMultiJoin
 
 __all__: list[str]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from operators.event_time_units import in_one_unit
 from operators.explanation import Explanation, explain
 from operators.feeding import Feeding, sources_of
 from operators.join_arguments import check_inputs, check_launch
@@ -49,8 +48,7 @@ def run_join(join: StreamJoin, inputs: Inputs, runtime: Runtime | None, *, read_
     """Run a join over finite inputs; without `read_late` the log counts the late rows, and `late` stays empty."""
     names = join.stream_names
     check_inputs(inputs, names)
-    given = [feed for stream in names for feed in sources_of(stream, inputs[stream])]
-    feeds = in_one_unit(join.resolved, given)
+    feeds = [feed for stream in names for feed in sources_of(stream, inputs[stream])]
     sources = {stream: [feed.source for feed in feeds if feed.stream == stream] for stream in names}
     check_launch(runtime, sources, names)
     with start(join, runtime, sources) as running:  # finite inputs: no need to warn of unbounded windows
@@ -61,10 +59,6 @@ def run_join(join: StreamJoin, inputs: Inputs, runtime: Runtime | None, *, read_
             batches = list(running.results())
         feeding.raise_error()
         schema = running.result_schema()
-        if feeds is not given:  # what was cast comes back as it was given
-            sent = {feed.stream: feed.schema for feed in given}
-            left, right = (sent.get(stream) for stream in join.resolved.streams)
-            schema = join.resolved.selection.result_schema((left, right))
         late = pa.Table.from_batches(running.late() if read_late else (), running.late_schema())
         if not read_late:
             running.warn_of_late_rows()

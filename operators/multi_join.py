@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from operators.engines.shared.setting_checks import AUTO
 from operators.explanation import Explanation
 from operators.feeding import Feeding, sources_of
 from operators.intake.event_time_settings import RESULTS
 from operators.intake.gate import DEFAULT_STEP_ROWS
-from operators.intake.late_rows import LATE, late_schema
 from operators.join_arguments import check_inputs, check_launch, comparable
 from operators.join_run import Inputs
 from operators.multi_explanation import explain_several
@@ -27,8 +27,9 @@ from operators.query.select_items import Item
 from operators.query.windows import Window
 from operators.resolved_multi_join import ResolvedMultiJoin, resolve_several
 from operators.results.result_times import EVENT_TIME
+from operators.running_multi_join import RunningMultiJoin
 from operators.state_estimates import warn_of_unbounded_state
-from topology import LocalRuntime, Metrics, Plan, RunningTopology, Runtime, Topology
+from topology import LocalRuntime, Metrics, Plan, Runtime, Topology
 
 if TYPE_CHECKING:
     from operators.sql.window import ParameterValue
@@ -45,6 +46,8 @@ class MultiJoin:
                 later rows of the others may meet.
     select:     the columns to show, such as ["a.id", "c.id"], or computed ones; None: all of all.
     event_time, out_of_order, idle_after, step_rows: as for `StreamJoin`.
+    index:      the index in which the rows of a role are searched, by its name in the catalogue; "auto" chooses one for
+                each role and order of probing.
 
     A result consists of one row of each role. It belongs to the latest of them, and all others must be live at that
     row, each by the window of its own role (docs/semantics.md). Results are ordered by the latest row, then by the
@@ -59,6 +62,7 @@ class MultiJoin:
     out_of_order: Duration | Mapping[str, Duration] | None = field(default=None, kw_only=True)
     idle_after: Duration | None = field(default=None, kw_only=True)
     step_rows: int = field(default=DEFAULT_STEP_ROWS, kw_only=True)
+    index: str = field(default=AUTO, kw_only=True)
 
     def __post_init__(self) -> None:
         self.resolved  # noqa: B018  raises what is wrong with the arguments
@@ -75,6 +79,7 @@ class MultiJoin:
         out_of_order: Duration | Mapping[str, Duration] | None = None,
         idle_after: Duration | None = None,
         step_rows: int = DEFAULT_STEP_ROWS,
+        index: str = AUTO,
     ) -> MultiJoin:
         """Read a query such as ``SELECT a.id, c.id FROM a, b, c WHERE a.k = b.k AND b.x < c.x WINDOW AS (ROWS 60)``.
 
@@ -96,6 +101,7 @@ class MultiJoin:
             out_of_order=out_of_order,
             idle_after=idle_after,
             step_rows=step_rows,
+            index=index,
         )
 
     @cached_property
@@ -122,6 +128,15 @@ class MultiJoin:
     def selection(self) -> MultiSelection:
         """The select list."""
         return self.resolved.selection
+
+    def needed_columns(self, stream: str, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the columns of a stream that the join reads, each once, also those that the schema lacks."""
+        time = self.resolved.event_times[stream]
+        needed = [] if time is None else [time]
+        for role, name in enumerate(self.resolved.streams):
+            if name == stream:
+                needed += [*self.condition.columns(role), *self.selection.needed_columns(role, schema)]
+        return tuple(dict.fromkeys(needed))
 
     def topology(self) -> Topology:
         """Build the graph of processing elements."""
@@ -162,11 +177,8 @@ class MultiJoin:
         name: str | None = None,
         detached: bool = False,
         replace: bool = False,
-    ) -> RunningTopology:
-        """Start the join and return its handle; arguments as for `StreamJoin.launch`.
-
-        The sink "results" holds the results, "late" the rows that take no part.
-        """
+    ) -> RunningMultiJoin:
+        """Start the join and return its handle; arguments as for `StreamJoin.launch`."""
         check_launch(runtime, sources, self.stream_names)
         for role, window in zip(self.roles, self.resolved.windows, strict=True):
             warn_of_unbounded_state(role, window, len(self.condition.links), None, stacklevel=3)
@@ -174,14 +186,15 @@ class MultiJoin:
 
     def _start(
         self, runtime: Runtime | None, sources: Mapping[str, Sequence[str]] | None, **options: Any
-    ) -> RunningTopology:
+    ) -> RunningMultiJoin:
         runtime = runtime or LocalRuntime()
         if runtime.is_durable:
             raise JoinError(
                 "a join of more than two streams does not keep its state yet: launch it without state=, or write it as "
                 "joins of two"
             )
-        running = runtime.launch(self.topology(), **options)
+        make_handle = partial(RunningMultiJoin, join=self)
+        running = make_handle(runtime.launch(self.topology(), make_handle=make_handle, **options))
         try:
             for stream, names in (sources or {}).items():
                 running.open(stream, *names)
@@ -209,12 +222,10 @@ class MultiJoin:
             with Feeding(running, feeds) as feeding:
                 batches = list(running.results(RESULTS))
             feeding.raise_error()
-            known = {stream: schema for stream in names if (schema := running.schema(stream)) is not None}
-            result = pa.Table.from_batches(batches, self.resolved.result_schema(known))
-            late = list(running.results(LATE))
+            result = pa.Table.from_batches(batches, running.result_schema())
+            late = pa.Table.from_batches(running.late(), running.late_schema())
             metrics = running.metrics()
-        kind = late[0].schema.field("event_time").type if late else pa.null()
-        return MultiRun(result, pa.Table.from_batches(late, late_schema(kind)), metrics, self.resolved)
+        return MultiRun(result, late, metrics, self.resolved)
 
     def __eq__(self, other: object) -> bool:
         """Whether the other join was given the same arguments; expressions are compared by what is written."""

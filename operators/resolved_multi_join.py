@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from indexes import check_whole_number
 from operators.bounds.intervals import bind
+from operators.engines.shared.setting_checks import AUTO, check_index
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
+from operators.intake.time_unit import finest, in_units
 from operators.join_arguments import check_event_time
 from operators.multiway.multi_selection import MultiSelection
 from operators.query.durations import Duration
@@ -34,6 +36,7 @@ class ResolvedMultiJoin:
 
     event_times: the event-time column of each stream; None where the number of the row is its time.
     bounds:      how far a stream may be out of order, for those that may.
+    index:       the index of every step, or "auto".
     """
 
     roles: tuple[str, ...]
@@ -45,6 +48,7 @@ class ResolvedMultiJoin:
     bounds: Mapping[str, Duration]
     idle_after: float | None
     step_rows: int
+    index: str = AUTO
 
     @property
     def stream_names(self) -> tuple[str, ...]:
@@ -64,7 +68,8 @@ class ResolvedMultiJoin:
                 shown = ", ".join(f"'{name}' has {kind or 'row numbers'}" for name, kind in times.items())
                 raise SchemaError(f"event times of different types cannot be merged: {shown}: cast them to one type")
             try:
-                liveness(self.windows[self.roles.index(role)], times[stream])
+                factor = in_units(times[stream], finest(times.values()))
+                liveness(self.windows[self.roles.index(role)], times[stream], factor=factor)
             except WindowError as error:
                 raise SchemaError(f"stream '{stream}': {error}") from error
         try:
@@ -128,6 +133,7 @@ class RoleCheck:
 def resolve_several(join: MultiJoin) -> ResolvedMultiJoin:
     """Check the arguments of a join and compute what follows from them; raises a `JoinError` or `PredicateError`."""
     check_whole_number("", "step_rows", join.step_rows, error=JoinError)
+    check_index("MultiJoin", join.index)
     roles, streams = _streams(join.streams)
     names = tuple(dict.fromkeys(streams))
     check_event_time(join.event_time, names)
@@ -150,6 +156,7 @@ def resolve_several(join: MultiJoin) -> ResolvedMultiJoin:
         bounds_of(join.out_of_order, event_times),
         idle_seconds(join.idle_after),
         join.step_rows,
+        join.index,
     )
 
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 from operators.engines.shared.engine import Engine
 from operators.explanation import Explanation, explain
 from operators.intake.late_rows import LATE, Reason, late_schema
+from operators.intake.time_unit import finest
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.kinds import Kind
 from operators.rebalancing import rebalanced
 from operators.steady_results import SteadyReading
-from operators.stream_types import check_types, event_time_type
+from operators.stream_types import check_fit, check_types
 from topology import (
     Endpoint,
     Handle,
@@ -54,6 +55,7 @@ class RunningJoin(Handle):
         self.join = join
         self._running = running
         self._schemas: dict[str, pa.Schema] = {}
+        self._has_units = False
         self._finished: set[str] = set()
 
     @property
@@ -67,6 +69,8 @@ class RunningJoin(Handle):
         if stream not in self._schemas:
             self._running.check_rows(stream, rows, source, offset)  # rows that are refused do not fix the schema
             self.pin(stream, rows.schema)
+        if self._has_units:
+            check_fit(stream, rows, self.join.resolved.event_times[stream], self._time_types())
         return self._running.send(stream, rows, source, offset=offset)
 
     def next_offset(self, stream: str, source: str | None = None) -> int:
@@ -85,7 +89,9 @@ class RunningJoin(Handle):
 
     def open_reader(self, sink: str | None, after: int | None, take_over: bool) -> Reading:
         reading = self._running.open_reader(sink, after, take_over)
-        if sink == LATE or self.join.resolved.kind is Kind.INNER:  # rows that show both sides have all their columns
+        if sink == LATE:
+            return SteadyReading(reading, self._known_late_schema)
+        if self.join.resolved.kind is Kind.INNER:  # rows that show both sides have all their columns
             return reading
         return SteadyReading(reading, self._known_result_schema)
 
@@ -145,16 +151,16 @@ class RunningJoin(Handle):
         description = self.topology.require_input(stream)
         if stream not in self._schemas:
             InputGuard(stream, description).pin(schema)  # a guard of its own: only its judgement is wanted
-            check_types(self.join.resolved, {**self.schemas, stream: schema})
+            self._check({**self.schemas, stream: schema})
         self._running.pin(stream, schema)
-        self._schemas[stream] = schema
+        self._learn(stream, schema)
 
     def schema(self, stream: str) -> pa.Schema | None:
         if stream not in self._schemas:
             known = self._running.schema(stream)  # another program may have sent its rows
             if known is None:
                 return None
-            self._schemas[stream] = known
+            self._learn(stream, known)
         return self._schemas[stream]
 
     def waiting_for(self) -> str:
@@ -198,6 +204,23 @@ class RunningJoin(Handle):
         join, known = self.join.resolved, self.schemas
         return join.selection.result_schema((known.get(join.streams[LEFT]), known.get(join.streams[RIGHT])))
 
+    def _learn(self, stream: str, schema: pa.Schema) -> None:
+        """Remember the schema of a stream, and whether event times differ in type, as those of different units do."""
+        self._schemas[stream] = schema
+        times = self.join.resolved.event_times
+        kinds = {self._schemas[each].field(column).type for each in self._schemas if (column := times[each])}
+        self._has_units = len(kinds) > 1
+
+    def _check(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """Refuse types that do not fit the join."""
+        check_types(self.join.resolved, schemas)
+
+    def _time_types(self) -> list[pa.DataType | None]:
+        """The types of the event times of the streams that are known; None where row numbers are the time."""
+        times = self.join.resolved.event_times
+        columns = [(times[stream], schema) for stream, schema in self.schemas.items()]
+        return [None if column is None else schema.field(column).type for column, schema in columns]
+
     def _known_result_schema(self) -> pa.Schema | None:
         """The columns of the results; None while the schema of a stream is not known."""
         return self.result_schema() if len(self.schemas) == len(self.join.stream_names) else None
@@ -210,9 +233,12 @@ class RunningJoin(Handle):
 
     def late_schema(self) -> pa.Schema:
         """Return the columns of `late`; event_time has type null while no stream has sent anything."""
-        for stream, schema in self.schemas.items():
-            return late_schema(event_time_type(self.join.resolved, stream, schema) or pa.int64())
-        return late_schema(pa.null())
+        kinds = self._time_types()
+        return late_schema(finest(kinds) or (next(iter(kinds)) or pa.int64() if kinds else pa.null()))
+
+    def _known_late_schema(self) -> pa.Schema | None:
+        """The columns of `late`; None while the unit of its event times is not known."""
+        return self.late_schema() if len(self.schemas) == len(self.join.stream_names) else None
 
     def sink_schema(self, sink: str) -> pa.Schema:
         return self.late_schema() if sink == LATE else self.result_schema()

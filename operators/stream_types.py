@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.bounds.condition_types import check_condition
+from operators.intake.time_unit import finest, fit, in_units, misfit
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.errors import PredicateError, WindowError
 from operators.resolved_join import ResolvedJoin
@@ -29,12 +31,13 @@ def check_types(join: ResolvedJoin, schemas: Mapping[str, pa.Schema]) -> None:
     """Refuse types that the windows or the comparisons do not allow, once the schemas of both sides are known."""
     left, right = (schemas.get(stream) for stream in join.streams)
     kinds: list[pa.DataType | None] = []
-    for stream, window, schema in zip(join.streams, join.windows, (left, right), strict=True):
+    for stream, schema in zip(join.streams, (left, right), strict=True):
         if schema is None:
             return
         kinds.append(event_time_type(join, stream, schema))
+    for stream, window, kind in zip(join.streams, join.windows, kinds, strict=True):
         try:
-            liveness(window, kinds[-1])
+            liveness(window, kind, factor=in_units(kind, finest(kinds)))
         except WindowError as error:
             raise SchemaError(f"stream '{stream}': {error}") from error
     if not can_be_merged(kinds[LEFT], kinds[RIGHT]):
@@ -49,26 +52,37 @@ def check_types(join: ResolvedJoin, schemas: Mapping[str, pa.Schema]) -> None:
 
 
 def can_be_merged(one: pa.DataType | None, other: pa.DataType | None) -> bool:
-    """Whether event times of two types are numbers of the same unit: integers of any width are."""
+    """Whether event times of two types have one order: integers of any width, timestamps of any unit, or alike."""
     if one is None or other is None:
         return one is other
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
+        return bool(one.tz == other.tz)
     return bool(one == other or (pa.types.is_integer(one) and pa.types.is_integer(other)))
+
+
+def check_fit(
+    stream: str, rows: pa.RecordBatch | pa.Table, column: str | None, kinds: Sequence[pa.DataType | None]
+) -> None:
+    """Refuse rows whose event times the finest unit of all streams cannot hold; `kinds` are those of all streams."""
+    if column is None or column not in rows.schema.names:
+        return
+    factor = in_units(rows.schema.field(column).type, finest(kinds))
+    if factor > 1:
+        ends = pc.min_max(rows.column(column).cast(pa.int64())).as_py()
+        if ends["min"] is not None and not fit(ends["min"], ends["max"], factor):
+            raise misfit(stream)
 
 
 def _remedy(join: ResolvedJoin, kinds: Sequence[pa.DataType | None]) -> str:
     """The cast to write where event times cannot be merged."""
-    units = ("s", "ms", "us", "ns")
     left, right = kinds
     if left is None or right is None or not (pa.types.is_timestamp(left) and pa.types.is_timestamp(right)):
         return "cast one of them"
-    if (left.tz is None) != (right.tz is None):
-        side = LEFT if left.tz is None else RIGHT
-        call = 'pc.assume_timezone(table["{0}"], "UTC")'
-    else:
-        side = LEFT if units.index(left.unit) < units.index(right.unit) else RIGHT
-        target = (right, left)[side]
-        zone = "" if target.tz is None else f', "{target.tz}"'
-        call = f'table["{{0}}"].cast(pa.timestamp("{target.unit}"{zone}))'
+    side = LEFT if left.tz is None or right.tz is not None else RIGHT
+    zone = (right, left)[side].tz
+    call = f'pc.assume_timezone(table["{{0}}"], "{zone}")'
+    if left.tz is not None and right.tz is not None:
+        call = f'table["{{0}}"].cast(pa.timestamp("{kinds[side].unit}", "{zone}"))'  # type: ignore[union-attr]
     return f"cast that of '{join.streams[side]}': " + call.format(join.event_times[join.streams[side]])
 
 

@@ -115,7 +115,8 @@ class _Side:
     def live(self, n: int, now: Any, key: Any) -> list[int]:
         """The positions among the first n that are live at a row with this time and key."""
         group = Group(self.keys, self.places_in_key, key)
-        return live(self.window, self.unit, now, self.stream.times, n, group)
+        own = self.stream.own
+        return live(self.window, self.unit, own(now), [own(time) for time in self.stream.times], n, group)
 
 
 def _key(values: list[Any]) -> tuple[Any, ...] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +13,13 @@ from tests.oracle_terms import values_of
 from tests.oracle_windows import in_units, unit_of
 
 Sources = Mapping[str, Mapping[str, pa.Table]]
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 EventTime = str | Mapping[str, str] | None
 
 
 @dataclass(frozen=True)
 class Late:
-    """A row that takes no part: `time` is its event time in the column's own unit, None or NaN where it has none."""
+    """A row that takes no part: `time` is its event time in the unit of the order, None or NaN where it has none."""
 
     stream: str
     source: str
@@ -28,12 +30,20 @@ class Late:
 
 @dataclass
 class Stream:
-    """One logical stream after the gate: per position its seq and event time, and the rows."""
+    """One logical stream after the gate: per position its seq and event time, and the rows.
+
+    per_unit: how many units of the order one of its event-time column is.
+    """
 
     table: pa.Table
     event_time: pa.DataType | None
+    per_unit: int = 1
     seqs: list[int] = field(default_factory=list)
     times: list[Any] = field(default_factory=list)
+
+    def own(self, time: Any) -> Any:
+        """A time in the unit of the stream's own column."""
+        return time if self.per_unit == 1 else Fraction(time, self.per_unit)
 
     def values(self) -> list[dict[str, Any]]:
         """The rows as the law computes with them."""
@@ -66,6 +76,11 @@ def event_times(table: pa.Table, column: str | None) -> list[Any]:
     return result
 
 
+def finest(kinds: list[pa.DataType | None]) -> int:
+    """Of the timestamps among some types the most units per second; 0 if there are none."""
+    return max((PER_SECOND[kind.unit] for kind in kinds if kind is not None and pa.types.is_timestamp(kind)), default=0)
+
+
 def admit(stream: str, source: str, times: list[Any], bound: Any, late: list[Late]) -> list[tuple[Any, str, str, int]]:
     """The rows of one source that take part, as (time, source, stream, offset); the others are added to `late`."""
     arrivals = []
@@ -84,6 +99,10 @@ def admit(stream: str, source: str, times: list[Any], bound: Any, late: list[Lat
     return arrivals
 
 
+def _moved(row: Late, per_unit: int) -> Late:
+    return row if row.time is None else replace(row, time=row.time * per_unit)
+
+
 def gate(
     sources: Sources, event_time: EventTime, out_of_order: Mapping[str, Any]
 ) -> tuple[dict[str, Stream], list[Late]]:
@@ -92,14 +111,25 @@ def gate(
     arrivals: list[tuple[Any, str, str, int]] = []
     merged: dict[str, Stream] = {}
     starts: dict[tuple[str, str], int] = {}
+    types = {
+        stream: next(iter(of_stream.values())).schema.field(column).type
+        for stream, of_stream in sources.items()
+        if (column := column_of(event_time, stream)) is not None
+    }
+    unit = finest(list(types.values()))
     for stream, of_stream in sources.items():
         table = pa.concat_tables(list(of_stream.values()))
         column = column_of(event_time, stream)
-        merged[stream] = Stream(table, None if column is None else table.schema.field(column).type)
+        kind = types.get(stream)
+        per_unit = unit // PER_SECOND[kind.unit] if kind is not None and pa.types.is_timestamp(kind) else 1
+        merged[stream] = Stream(table, kind, per_unit)
         bound = in_units(out_of_order.get(stream, 0), unit_of(merged[stream].event_time))
         start = 0
         for source, rows in of_stream.items():
-            arrivals += admit(stream, source, event_times(rows, column), bound, late)
+            own: list[Late] = []
+            admitted = admit(stream, source, event_times(rows, column), bound, own)
+            arrivals += [(time * per_unit, *place) for time, *place in admitted]
+            late += own if per_unit == 1 else [_moved(row, per_unit) for row in own]
             starts[stream, source] = start
             start += rows.num_rows
     # Tuples compare element by element and str compares by code point: exactly the law's order.

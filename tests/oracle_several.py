@@ -48,7 +48,8 @@ def oracle_several(
             choices = []
             for role, other in enumerate(of):
                 before = sum(each < seq for each in other.seqs)
-                alive = live(windows[role], unit_of(other.event_time), time, other.times, before)
+                times = [other.own(each) for each in other.times]
+                alive = live(windows[role], unit_of(other.event_time), other.own(time), times, before)
                 choices.append([position] if role == latest else alive)
             for chosen in product(*choices):
                 combined = {name: rows[role][chosen[role]] for role, name in enumerate(names)}

@@ -25,8 +25,9 @@ from tests.sql_spelling import as_sql, readable
 from tests.strategies import cut_table
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count", "aggregate")
-TimeKind = Literal["none", "int64", "float64", "s", "ms", "us", "ns"]
-_TIME_KINDS: tuple[TimeKind, ...] = ("none", "int64", "int64", "float64", "s", "us", "ns")
+TimeKind = Literal["none", "int64", "float64", "s", "ms", "us", "ns", "mixed"]
+_TIME_KINDS: tuple[TimeKind, ...] = ("none", "int64", "int64", "float64", "s", "us", "ns", "mixed")
+_UNITS: tuple[TimeKind, ...] = ("s", "ms", "us", "ns")
 _START = 1_709_164_800  # 2024-02-29 in seconds
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -85,8 +86,11 @@ class SurfaceCase:
 # --- input ----------------------------------------------------------------------------------------
 
 
-def times(chance: Random, kind: TimeKind, rows: int, bound: int, base: int) -> pa.Array:
-    """Event times full of ties, in order but for steps back where there is a bound; now and then null or NaN."""
+def times(chance: Random, kind: TimeKind, rows: int, bound: int, base: int, tick: int = 1) -> pa.Array:
+    """Event times full of ties, in order but for steps back where there is a bound; now and then null or NaN.
+
+    tick: of so many units are the times multiples, where they are timestamps.
+    """
     steps = [0, 0, 1, 1, 2, 5] if bound == 0 else [-4, -2, -1, 0, 1, 1, 2, 5]
     ticks = list(accumulate(chance.choices(steps, k=rows), initial=chance.randint(0, 3)))[:rows]
     values: list[Any] = [tick if chance.random() < 0.95 else None for tick in ticks]
@@ -95,7 +99,7 @@ def times(chance: Random, kind: TimeKind, rows: int, bound: int, base: int) -> p
     if kind == "int64":
         return pa.array([None if value is None else base + value for value in values], pa.int64())
     start = _START * _PER_SECOND[kind]
-    return pa.array([None if value is None else start + value for value in values], pa.timestamp(kind))
+    return pa.array([None if value is None else start + value * tick for value in values], pa.timestamp(kind))
 
 
 def slot_values(chance: Random, slot: Slot, types: Sequence[pa.DataType], hostile: bool) -> list[list[Any]]:
@@ -120,16 +124,21 @@ def _cuts(chance: Random, rows: int) -> tuple[int, ...]:
 # --- windows --------------------------------------------------------------------------------------
 
 
-def _length(kind: TimeKind, ticks: int) -> Any:
+def tick_of(kind: TimeKind, mixed: bool) -> int:
+    """Timestamps of different units are multiples of a quarter of a second, those of whole seconds of a second."""
+    return max(1, _PER_SECOND[kind] // 4) if mixed else 1
+
+
+def _length(kind: TimeKind, ticks: int, tick: int = 1) -> Any:
     """A length of event time of so many ticks."""
     if kind == "float64":
         return ticks * 0.25
     if kind in ("s", "ms", "us"):
-        return timedelta(microseconds=ticks * 10**6 // _PER_SECOND[kind])
-    return ticks
+        return timedelta(microseconds=ticks * tick * 10**6 // _PER_SECOND[kind])
+    return ticks * tick
 
 
-def windows(chance: Random, kind: TimeKind, per_key: bool) -> Window:
+def windows(chance: Random, kind: TimeKind, per_key: bool, tick: int = 1) -> Window:
     """Small enough that rows expire within a few arrivals."""
     shapes = ["count", "count", "time", "time", "tumbling", "unbounded", *(["per key"] * 4 if per_key else [])]
     shape = chance.choice(shapes)
@@ -142,9 +151,9 @@ def windows(chance: Random, kind: TimeKind, per_key: bool) -> Window:
         size = chance.randint(1, 3)
         return Count(size, chance.randint(1, size), per_key=True)
     if shape == "tumbling":
-        return Count(size, size) if chance.random() < 0.5 else Time(_length(kind, size), _length(kind, size))
+        return Count(size, size) if chance.random() < 0.5 else Time(*[_length(kind, size, tick)] * 2)
     slide = chance.choice([None, 1, 2, 4])
-    return Time(_length(kind, chance.randint(0, 9)), None if slide is None else _length(kind, slide))
+    return Time(_length(kind, chance.randint(0, 9), tick), None if slide is None else _length(kind, slide, tick))
 
 
 # --- aggregates -----------------------------------------------------------------------------------
@@ -205,6 +214,9 @@ def surface_cases(
     types = {slot: [chance.choice(slot.family.types) for _ in names] for slot in slots}
     values = {slot: slot_values(chance, slot, types[slot], wild) for slot in slots}
 
+    units = [chance.choice(_UNITS) if kind == "mixed" else kind for _ in names]
+    ticks = [tick_of(unit, kind == "mixed") for unit in units]
+
     sources: dict[str, dict[str, pa.Table]] = {}
     cuts: dict[tuple[str, str], tuple[int, ...]] = {}
     bounds: dict[str, Any] = {}
@@ -212,14 +224,14 @@ def surface_cases(
     for which, stream in enumerate(names):
         bound = chance.randint(1, 5) if late else 0
         if bound:
-            bounds[stream] = _length(kind, bound)
+            bounds[stream] = _length(units[which], bound, ticks[which])
         sources[stream] = {}
         for source in chance.sample(["Z", "a", "s-10", "s-9", "ä"], chance.randint(1, max_sources)):
             rows = max_rows - draw(st.integers(0, max_rows))
             table = {"id": pa.array(range(next_id, next_id + rows), pa.int64())}
             table |= {s.name: _column(chance, values[s][which], types[s][which], rows) for s in slots}
             if kind != "none":
-                table["ts"] = times(chance, kind, rows, bound, base)
+                table["ts"] = times(chance, units[which], rows, bound, base, ticks[which])
             sources[stream][source] = pa.table(table)
             cuts[stream, source] = _cuts(chance, rows)
             next_id += rows
@@ -228,7 +240,8 @@ def surface_cases(
     if keyed:
         equal = term.Compare("=", term.Column(0, slots[0].name), term.Column(1, slots[0].name))
         on = term.And((equal, on)) if chance.random() < 0.5 else equal
-    one, other = (windows(chance, kind, keyed and windows_per_key) for _ in range(2))
+    per_key = keyed and windows_per_key
+    one, other = (windows(chance, units[which], per_key, ticks[which]) for which in (0, len(names) - 1))
     shown = chance.choice(kinds)
     where: list[Condition | None] = [None, None]
     for side in (0, 1):
@@ -253,7 +266,7 @@ def surface_cases(
         sources=sources,
         on=on,
         where=(where[0], where[1]),
-        windows=(one, one if chance.random() < 0.5 else other),
+        windows=(one, one if chance.random() < 0.5 and len(set(units)) == 1 else other),
         kind=shown,
         event_time=None if kind == "none" else "ts",
         out_of_order=bounds,

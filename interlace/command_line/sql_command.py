@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from interlace.files.tables import Table
     from interlace.foreground.inputs import InputRows
     from interlace.foreground.notes import Notes
-    from operators import StreamJoin
+    from operators import Explanation, MultiJoin, StreamJoin
 
+    Join = StreamJoin | MultiJoin
 
 _CAST = re.compile(r'cast \S+: table\["([^"]+)"\]\.cast\("([^"]+)"\)')
 """What a message about types tells programs to do."""
@@ -62,8 +63,8 @@ def sql(query: str, **options: Any) -> None:
                    WHERE abs(a.x - b.x) <= 300 AND a.fare < b.fare
                    WINDOW AS (INTERVAL '5 min')" --event-time ts
 
-    FROM takes files (Parquet, CSV, JSON lines, Arrow), directories, globs, and '-' for standard input. The same file
-    twice is joined with itself: a row never meets itself. NAME in an option is the name of a side, such as a.
+    FROM takes two files or more (Parquet, CSV, JSON lines, Arrow), directories, globs, and '-' for standard input. The
+    same file twice is joined with itself: a row never meets itself. NAME in an option is the name of a side, such as a.
     """  # noqa: D301
     with failures():
         run_query(query, **options)
@@ -102,7 +103,7 @@ def run_query(
     join = _with_times(join, tables, notes)
     rows = input_rows(join, tables, query.roles, is_sorted=is_sorted)
     if explain:
-        explained = join.explain({each.stream: each.columns for each in rows})
+        explained = _explained(join, rows)
         if as_json:
             sections = [{"name": name, "lines": list(lines)} for name, lines in explained.sections]
             say_json({"title": explained.title, "sections": sections})
@@ -119,7 +120,7 @@ def run_query(
 
 
 def run_join(
-    join: StreamJoin,
+    join: Join,
     rows: list[InputRows],
     notes: Notes,
     output: str | None,
@@ -145,7 +146,7 @@ def run_join(
 
 
 def input_rows(
-    join: StreamJoin, tables: Mapping[str, Table], roles: Mapping[str, str], *, is_sorted: bool
+    join: Join, tables: Mapping[str, Table], roles: Mapping[str, str], *, is_sorted: bool
 ) -> list[InputRows]:
     """What each stream of the join reads of its file."""
     from interlace.foreground.inputs import InputRows, read_schema, require_columns, with_common_times
@@ -169,27 +170,37 @@ def input_rows(
     return with_common_times(rows)
 
 
-def _join(query: QueryText, times: Mapping[str, str], bounds: Mapping[str, Any]) -> StreamJoin:
-    from operators import NoWindowError, StreamJoin, UnboundedWindow
+def _join(query: QueryText, times: Mapping[str, str], bounds: Mapping[str, Any]) -> Join:
+    from operators import MultiJoin, NoWindowError, StreamJoin, UnboundedWindow
 
     settings: dict[str, Any] = {
         "event_time": dict(times) or None,
         "out_of_order": dict(bounds) or None,
         "step_rows": STEP_ROWS,
     }
+    several = len(query.roles) > 2
+    read = MultiJoin.from_sql if several else StreamJoin.from_sql
     try:
-        return StreamJoin.from_sql(query.text, **settings)
+        return read(query.text, **settings)
     except NoWindowError:
         # Rows that wait for ever are no harm where the input ends.
-        return StreamJoin.from_sql(query.text, window=UnboundedWindow(), **settings)
+        return read(query.text, **{"windows" if several else "window": UnboundedWindow()}, **settings)
 
 
-def _with_times(join: StreamJoin, tables: Mapping[str, Table], notes: Notes) -> StreamJoin:
+def _explained(join: Join, rows: list[InputRows]) -> Explanation:
+    from operators import StreamJoin
+
+    if isinstance(join, StreamJoin):
+        return join.explain({each.stream: each.columns for each in rows})
+    return join.explain()
+
+
+def _with_times(join: Join, tables: Mapping[str, Table], notes: Notes) -> Join:
     """The join with an event time, where its windows need one and each file has only one column of times."""
     from interlace.foreground.inputs import time_columns
     from operators import TimeWindow
 
-    lengths = [window.size for window in join.windows if isinstance(window, TimeWindow)]
+    lengths = [window.size for window in join.resolved.windows if isinstance(window, TimeWindow)]
     if join.event_time is not None or not any(isinstance(length, timedelta) for length in lengths):
         return join
     found = time_columns({stream: table.schema for stream, table in tables.items()})

@@ -20,6 +20,7 @@ from indexes import prepare_kernels
 from operators.as_of.chooser import Chooser, Chosen
 from operators.as_of.choosing import HIDDEN, NONE, Rows
 from operators.intake.gate import SEQ
+from operators.intake.time_unit import time_column
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.as_of import AsOf
@@ -161,7 +162,7 @@ class AsOfTask(Task):
             empty = np.empty(0, np.int64)
             times = empty if self._chooser is None else empty.astype(self._chooser.times)
             return Rows(empty, times, empty, first)
-        column = batch.column(described.event_time)
+        column = batch.column(time_column(batch.schema, described.event_time))
         if self._chooser is None:
             self._chooser = Chooser(self._description.settings, column.type)
             self._type = column.type

@@ -6,8 +6,8 @@ rows alone: not of when they arrive, nor of how they are cut into batches.
 
 In: batches of each stream, each source in its own order; sources that open, fall silent and end.
 Out: for each step one batch per stream, with the sequence number of each row in column `#seq` (and its time in `#time`
-where the stream has no column for it), then a punctuation. Rows that are late or have no time are reported at once; see
-`intake.late_rows`.
+where the stream has no column for it, or one of a coarser unit than another stream), then a punctuation. Rows that are
+late or have no time are reported at once; see `intake.late_rows`.
 
 Rows that cannot pass yet wait here, on disk beyond a bound: if they filled the inbox instead, they could block the very
 source they wait for. The gate emits a step when it is full or when the inbox is empty. So steps grow with the backlog,
@@ -33,6 +33,8 @@ from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
 from operators.intake.retention import Retention
 from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
 from operators.intake.source_progress import described
+from operators.intake.time_unit import TIME
+from operators.intake.unit_watch import UnitWatch
 from operators.intake.waiting_run import SourceName
 from operators.query.durations import Duration, in_unit, written
 from operators.query.errors import JoinError
@@ -56,6 +58,7 @@ from topology import (
     Times,
     Watermark,
     event_times,
+    time_as_json,
     time_from_json,
 )
 
@@ -64,9 +67,6 @@ log = logging.getLogger("interlace")
 SEQ = "#seq"
 LATE_SAMPLES = 5
 """So many of the last late rows of each reason are shown to people."""
-
-TIME = "#time"
-"""The row's number in its source, added where no column holds the event time."""
 
 DEFAULT_STEP_ROWS = STEP_ROWS
 
@@ -125,7 +125,8 @@ class Gate(Bolt):
             return {}
         time = time_from_json(reached["time"])
         assert time is not None, "a place that was reached has a time"
-        return self.retention.reached(reached["at"], time, _kinds(dict(self.event_time), schemas))
+        unit, kinds = reached["unit"], _kinds(dict(self.event_time), schemas)
+        return self.retention.reached(reached["at"], time, kinds, unit)
 
     def build(self, context: TaskContext) -> Task:
         return GateTask(
@@ -164,9 +165,12 @@ class GateTask(DecidingTask):
         self._out_of_order = out_of_order or {}
         self._bounds: dict[str, Time] = {}
         self._gate = ScaleGate(step_rows=step_rows, spill_directory=spill_directory)
+        self._units = UnitWatch(self._gate)
+        self._delays: dict[SourceName, Time] = {}  # bounds that came before the type of their stream
         self._sources: dict[str, set[SourceName]] = {stream: set() for stream in event_time}
         self._known: dict[tuple[str, str], SourceName] = {}
         self._announced: set[str] = set()
+        self._ended: set[str] = set()
         self._positions = dict.fromkeys(event_time, 0)
         self._fresh = 0
         self._late_counts = dict.fromkeys(Reason, 0)
@@ -183,6 +187,7 @@ class GateTask(DecidingTask):
             self._schemas[source.stream] = batch.rows.schema
             if self._check is not None:
                 self._check(self._schemas)
+            self._learn(source.stream)
         column = self._event_time[source.stream]
         sent: pa.Array | Times
         if column is None:
@@ -201,9 +206,12 @@ class GateTask(DecidingTask):
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, watermark.source)
         if watermark.bound is not None:
-            self._gate.open(source, watermark.bound)
+            if self._event_time[source.stream] is not None and source.stream not in self._schemas:
+                self._delays[source] = watermark.bound
+            else:
+                self._gate.open(source, self._units.bound(source.stream, watermark.bound))
         if watermark.time is not None:
-            self._gate.promise(source, watermark.time)
+            self._gate.promise(source, self._units.promise(source.stream, watermark.time))
         return ()
 
     def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
@@ -219,6 +227,7 @@ class GateTask(DecidingTask):
 
     def on_input_end(self, origin: Origin) -> Iterable[Emit]:
         self._announced.add(origin.component)
+        self._ended.add(origin.component)
         self._gate.end(self._sources[origin.component])
         return ()
 
@@ -234,10 +243,11 @@ class GateTask(DecidingTask):
         step = self._step
         assert step is not None, "a decision belongs to a step"
         took = [[source.stream, source.name, count] for source, count in step.took.items()]
-        return Decision(step.end - 1, {"took": took}, self._reached())
+        return Decision(step.end - 1, {"took": took, "unit": self._units.unit}, self._reached())
 
     def repeat(self, choice: Facts) -> Iterable[Emit]:
         self._fresh = 0
+        self._units.settle(choice["unit"])
         took = {SourceName(source, stream): count for stream, source, count in choice["took"]}
         return self._emitted(self._gate.repeat(took))
 
@@ -249,6 +259,8 @@ class GateTask(DecidingTask):
             "late": {reason.name: count for reason, count in self._late_counts.items()},
             "announced": sorted(self._announced),
             "streams": streams,
+            "unit": self._units.unit,
+            "delays": [[*source, time_as_json(bound)] for source, bound in self._delays.items()],
         }
         empty = [pa.RecordBatch.from_pylist([], self._schemas[stream]) for stream in streams]
         return TaskState({**facts, **own}, (*empty, *waiting))
@@ -257,6 +269,11 @@ class GateTask(DecidingTask):
         rows = iter(state.rows)
         facts = state.facts
         self._schemas = {stream: next(rows).schema for stream in facts["streams"]}
+        self._units.resume(facts["unit"], _kinds(self._event_time, self._schemas))
+        for name, stream, written_bound in facts["delays"]:
+            bound = time_from_json(written_bound)
+            assert bound is not None, "a bound is a length"
+            self._delays[SourceName(name, stream)] = bound
         self._gate.resume(gate := GateState.read(facts, rows))
         for source, _ in gate.sources:
             self._known[source.name.stream, source.name.name] = source.name
@@ -284,7 +301,7 @@ class GateTask(DecidingTask):
     def details(self) -> Facts:
         """The sources (see `source_progress`), streams of which nothing is known, and the last late rows by reason."""
         return {
-            "sources": described(self._gate.progress(), _kinds(self._event_time, self._schemas)),
+            "sources": described(self._gate.progress(), self._units.kinds(_kinds(self._event_time, self._schemas))),
             "unknown_streams": [stream for stream in self._event_time if stream not in self._announced],
             "late": {
                 reason.text: {"rows": self._late_counts[reason], "samples": list(samples)}
@@ -307,9 +324,19 @@ class GateTask(DecidingTask):
             self._gate.open(source)
         return source
 
+    def _learn(self, stream: str) -> None:
+        """Count in the unit of a stream whose type has just become known, if it is finer than that of the others."""
+        column = self._event_time[stream]
+        if column is None:
+            return
+        self._units.learn(stream, self._schemas[stream].field(column).type)
+        for source in [source for source in self._delays if source.stream == stream]:
+            self._gate.open(source, self._units.bound(stream, self._delays.pop(source)))
+
     def _add(self, source: SourceName, batch: Batch, sent: pa.Array) -> Late | None:
         """Add the rows that have a time; return those that are late or have none, as row numbers of the batch."""
         times, valid = event_times(sent)
+        times = self._units.times(source.stream, times)
         bound = self._bound(source.stream, sent.type, times) if self._out_of_order else None
         if UNORDERED in batch.labels:
             bound = _ANY_ORDER if times.dtype == np.int64 else math.inf
@@ -328,7 +355,8 @@ class GateTask(DecidingTask):
             exact = in_unit(self._out_of_order[stream], kind)
             # whole times differ by whole numbers, so rounding down changes nothing
             self._bounds[stream] = math.floor(exact) if times.dtype == np.int64 else float(min(exact, _GREATEST))
-        return self._bounds.get(stream)
+        bound = self._bounds.get(stream)
+        return None if bound is None else self._units.bound(stream, bound)
 
     def _report(self, source: SourceName, first: int, times: pa.Array, late: Late) -> Emit:
         """Count late rows and emit them on the late output."""
@@ -355,6 +383,9 @@ class GateTask(DecidingTask):
         self._fresh = 0
         if len(self._announced) < len(self._event_time):
             return  # it is still unknown when the rows of a stream begin
+        if self._gate.passed is None and not self._gate.is_held():
+            unknown = {stream for stream, column in self._event_time.items() if column is not None}
+            self._units.prepare_for(unknown - self._schemas.keys() - self._ended)
         while (step := self._gate.next_ready()) is not None:
             yield from self._new_schemas(step.first)
             yield from self._emitted(step)
@@ -384,20 +415,27 @@ class GateTask(DecidingTask):
         passed = self._gate.passed
         if self._retention is None or passed is None:
             return {}
-        return self._retention.reached(self._positions, passed[0], _kinds(self._event_time, self._schemas))
+        kinds = _kinds(self._event_time, self._schemas)
+        return self._retention.reached(self._positions, passed[0], kinds, self._units.unit)
 
     def _without_rows(self, stream: str, schema: pa.Schema) -> pa.RecordBatch:
         """The columns of a stream as they leave the gate."""
-        added = [SEQ] if self._event_time[stream] is not None else [TIME, SEQ]
-        return pa.RecordBatch.from_pylist([], pa.schema([*schema, *(pa.field(name, pa.int64()) for name in added)]))
+        kind = self._time_type(stream)
+        added = [] if kind is None else [pa.field(TIME, kind)]
+        return pa.RecordBatch.from_pylist([], pa.schema([*schema, *added, pa.field(SEQ, pa.int64())]))
+
+    def _time_type(self, stream: str) -> pa.DataType | None:
+        """The type of the column of times that is added to a stream; None where a column of its own holds them."""
+        return pa.int64() if self._event_time[stream] is None else self._units.added(stream)
 
     def _numbered(self, stream: str, step: Ready) -> Batch:
         merged = step.streams[stream]
         first = self._positions[stream]
         self._positions[stream] += len(merged.seq)
         rows = merged.rows
-        if self._event_time[stream] is None:
-            rows = rows.append_column(TIME, pa.array(merged.times()))
+        kind = self._time_type(stream)
+        if kind is not None:
+            rows = rows.append_column(TIME, pa.array(merged.times()).view(kind))
         return Batch(stream, rows.append_column(SEQ, pa.array(merged.seq)), first=first, born=step.born)
 
 

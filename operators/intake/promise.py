@@ -38,6 +38,10 @@ class Promise:
             return None if self._latest is None else self._latest - self.bound
         return max(_LEAST, self._latest - int(self.bound))
 
+    def rescaled(self, factor: int) -> Promise:
+        """The same promise in a unit that is `factor` times finer; only for whole times."""
+        return Promise(self.bound * factor, None if self._latest is None else self._latest * factor)
+
     def late(self, times: Times) -> npt.NDArray[np.bool_] | None:
         """Take the next times of the source; return a mask of the late ones, None if none is. Cost: O(rows)."""
         greatest = np.maximum.accumulate(times)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from operators.intake.time_unit import in_units
 from operators.query.windows import CountWindow, TimeWindow, Window
 from topology import Facts, Time, time_as_json, time_from_json
 
@@ -32,17 +33,22 @@ class Retention:
     windows: tuple[tuple[str, Window], ...]
     remember: bool = False
 
-    def reached(self, positions: Mapping[str, int], time: Time, kinds: Mapping[str, pa.DataType | None]) -> Facts:
+    def reached(
+        self, positions: Mapping[str, int], time: Time, kinds: Mapping[str, pa.DataType | None], unit: str = ""
+    ) -> Facts:
         """Describe a place: how many rows of each stream come before it, its time, and what results after it need.
 
         kinds: the type of the event time of each stream that has rows; None for row numbers.
+        unit:  that of `time`, where event times are timestamps.
         """
         needed: dict[str, Any] | None = {"at": {}, "time": None}
         for stream, window in self.windows:
             if stream not in kinds:
                 continue
-            needed = None if needed is None else _needed(needed, stream, window, positions[stream], time, kinds[stream])
-        return {"at": dict(positions), "time": time_as_json(time), "needs": needed}
+            kind = kinds[stream]
+            factor = in_units(kind, pa.timestamp(unit)) if unit else 1
+            needed = None if needed is None else _needed(needed, stream, window, positions[stream], time, kind, factor)
+        return {"at": dict(positions), "time": time_as_json(time), "unit": unit, "needs": needed}
 
     def start_for(self, starts: Sequence[Facts], acknowledged: Facts) -> int:
         """Return the number of the latest start from which all results after `acknowledged` can be made."""
@@ -56,13 +62,19 @@ def _latest(starts: Sequence[Facts], place: Facts) -> int:
 
 
 def _needed(
-    needed: dict[str, Any], stream: str, window: Window, position: int, time: Time, kind: pa.DataType | None
+    needed: dict[str, Any],
+    stream: str,
+    window: Window,
+    position: int,
+    time: Time,
+    kind: pa.DataType | None,
+    factor: int,
 ) -> dict[str, Any] | None:
     at, earliest = dict(needed["at"]), time_from_json(needed["time"])
     if isinstance(window, CountWindow) and not window.per_key:
         at[stream] = min(position - window.size, at.get(stream, position))
     elif isinstance(window, TimeWindow):
-        size, slide = window.in_unit_of(kind)
+        size, slide = window.in_unit_of(kind, factor)
         begin = time - size - (slide or 0)
         if isinstance(begin, float):
             begin -= _ROUNDING * (abs(time) + abs(size) + (slide or 0))

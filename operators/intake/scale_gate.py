@@ -18,6 +18,7 @@ from operators.intake.late_rows import Late, Reason
 from operators.intake.merged_runs import RunMerger
 from operators.intake.promise import Promise
 from operators.intake.source_progress import SourceProgress
+from operators.intake.time_unit import fit
 from operators.intake.waiting_run import Border, Part, SourceName, WaitingRun
 from operators.intake.waiting_source import WaitingSource, memory_share
 from operators.values.takeable_types import take_rows
@@ -207,6 +208,30 @@ class ScaleGate:
             state = self._open(source)
             state.promised = time if state.promised is None else max(time, state.promised)
             state.advance(time)
+            self._drained = False
+
+    def is_held(self) -> bool:
+        """Whether nothing can pass because some source has neither sent nor promised anything, or no row waits."""
+        with self._lock:
+            sources = self._sources.values()
+            silent = any(source.border is None for source in sources if not (source.ended or source.idle))
+            return silent or not any(source.waiting for source in sources)
+
+    def fits(self, factor: int) -> bool:
+        """Whether the times of all waiting rows can be multiplied."""
+        with self._lock:
+            spans = [source.span() for source in self._sources.values()]
+            return all(fit(*span, factor) for span in spans if span is not None)
+
+    def rescale(self, factor: int) -> None:
+        """Count in a unit that is `factor` times finer from now on; only before the first row has passed.
+
+        The times of all waiting rows must fit. Cost: O(waiting rows).
+        """
+        with self._lock:
+            assert self._passed is None, "what has passed counts in the unit before"
+            for source in self._sources.values():
+                source.rescale(factor)
             self._drained = False
 
     def set_idle(self, source: SourceName) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -63,12 +63,13 @@ class Part:
 
 
 class OnDisk(NamedTuple):
-    """The facts about a batch on disk that are kept in memory."""
+    """The facts about a batch on disk that are kept in memory; its times were multiplied by `factor` since."""
 
     born: float
     rows: int
     first: Time
     last: Time
+    factor: int = 1
 
 
 @dataclass(eq=False)
@@ -177,6 +178,17 @@ class WaitingRun:
             self.parts[0] = self.parts[0].copy(self.nbytes)
             self.copied = self.waiting
 
+    def rescale(self, factor: int) -> None:
+        """Multiply all times, which must fit."""
+        self.parts = deque(
+            replace(part, times=part.times * np.int64(factor), first=part.first * factor, last=part.last * factor)
+            for part in self.parts
+        )
+        self.behind = deque(
+            each._replace(first=each.first * factor, last=each.last * factor, factor=each.factor * factor)
+            for each in self.behind
+        )
+
     def check_invariants(self) -> None:
         for part in self.parts:
             # Waiting parts are in order and not empty.
@@ -198,7 +210,10 @@ class WaitingRun:
         """Load the first batch on disk back into memory."""
         rows, batch = self.queue.popleft(), self.behind.popleft()
         columns = rows.num_columns - 1
-        part = Part.of(rows.select(list(range(columns))), rows.column(columns).to_numpy(), batch.born)
+        times = rows.column(columns).to_numpy()
+        if batch.factor != 1:
+            times = times * np.int64(batch.factor)
+        part = Part.of(rows.select(list(range(columns))), times, batch.born)
         self.parts.append(part)
         self.nbytes += part.nbytes
 

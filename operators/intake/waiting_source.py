@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.intake.promise import Promise
+from operators.intake.time_unit import moved
 from operators.intake.waiting_run import LAST, Border, Part, Rank, SourceName, WaitingRun
 from operators.values.takeable_types import take_rows
 from topology import SpillQueue, Time, Times
@@ -135,6 +136,22 @@ class WaitingSource:
         if self.frontier is None or time > self.frontier:
             self.frontier = time
             self._border = None
+
+    def span(self) -> tuple[Time, Time] | None:
+        """The least and the greatest time of the waiting rows; None if there are none."""
+        kept = [run for run in self.runs if run.parts]
+        ends = [run.behind[-1].last if run.behind else run.parts[-1].last for run in kept]
+        return (min(run.parts[0].first for run in kept), max(ends)) if kept else None
+
+    def rescale(self, factor: int) -> None:
+        """Multiply all times, because the gate counts in a finer unit from now on; those of rows must fit."""
+        for run in self.runs:
+            run.rescale(factor)
+        self.frontier = None if self.frontier is None else moved(self.frontier, factor)
+        self.promised = None if self.promised is None else moved(self.promised, factor)
+        if self.promise is not None:
+            self.promise = self.promise.rescaled(factor)
+        self._border = None
 
     def close(self) -> None:
         """Drop the waiting rows and free their disk space."""

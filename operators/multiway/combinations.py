@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from indexes import Interval, Live
 from operators.bounds.bound_dimension import BoundDimension
 from operators.multiway.role_index import RoleIndex
-from operators.multiway.role_window import RoleWindow
+from operators.multiway.role_window import MISSING, RoleWindow
 from operators.protocol.columns import Int64
 from operators.query.expressions import Column
 from operators.query.multi_condition import Link, Residual, column_of
@@ -114,7 +114,11 @@ class Pipeline:
         """The keys of a role that match each combination, by one link."""
         other = self._links[link].other(role)
         keys = self._roles[other].keys(link, found.positions[other])
-        return self._bound[link].intervals(self._links[link].side(other), keys)
+        interval = self._bound[link].intervals(self._links[link].side(other), keys)
+        if keys.valid is None or not self._links[link].null_safe:
+            return interval
+        ends = (np.where(keys.valid, end, end.dtype.type(MISSING)) for end in (interval.low, interval.high))
+        return Interval(*ends)
 
     def _column(self, found: Combinations) -> Callable[[Column], pa.Array]:
         def column(wanted: Column) -> pa.Array:

@@ -19,6 +19,7 @@ from indexes import EVERYWHERE, Live, prepare_kernels
 from operators.bounds.bound_dimension import BoundDimension
 from operators.bounds.dimension_keys import are_values_needed
 from operators.bounds.intervals import bind
+from operators.engines.shared.setting_checks import AUTO
 from operators.multiway.combinations import Combinations, Pipeline, Stage, TooManyError
 from operators.multiway.multi_selection import MultiSelection
 from operators.multiway.probe_order import best_order, fan_out, observed_shares
@@ -57,6 +58,7 @@ class MultiElement(Bolt):
     event_times: the event-time column of each role; None: row numbers.
     timed:       results have an event time, and watermarks follow them.
     time_of:     the role whose row gives a result its event time; None: the latest row.
+    index:       the index of every stage, by its name in the catalogue, or "auto".
     """
 
     condition: MultiCondition
@@ -66,6 +68,7 @@ class MultiElement(Bolt):
     selection: MultiSelection
     timed: bool = False
     time_of: int | None = None
+    index: str = AUTO
     beside = "sinks"
 
     @property
@@ -198,6 +201,13 @@ class MultiTask(Task):
         live = [role.live for role in self._roles]
         roles = range(len(self._roles))
         self._orders = {role: best_order(role, self._links, self._shares, live) for role in roles}
+        used = set()
+        for latest, order in self._orders.items():
+            bound = {latest}
+            for role in order:
+                used.add((role, self._links_to(bound, role)))
+                bound.add(role)
+        self._indexes = {key: index for key, index in self._indexes.items() if key in used}
 
     def _bind(self) -> None:
         """Bind the links to the types of their columns; what keys do not decide is tested."""
@@ -211,7 +221,7 @@ class MultiTask(Task):
                 kinds.append(schema.field(link.dimension.column(side)).type)
             bound = bind(link.dimension, *kinds)
             self._bound.append(bound)
-            if bound.settles and not link.dimension.is_computed:  # functions are among the residuals already
+            if bound.settles and not (link.null_safe or link.dimension.is_computed):  # those are among the residuals
                 self._residuals += [Residual(frozenset(link.roles), each) for each in link.dimension.expressions]
 
     def _pipeline(self, latest: int) -> Pipeline:
@@ -227,19 +237,20 @@ class MultiTask(Task):
 
     def _index(self, bound: set[int], role: int) -> RoleIndex:
         """The index of a role by its links to roles that are bound."""
-        links = tuple(
-            number for number, link in enumerate(self._links) if role in link.roles and link.other(role) in bound
-        )
+        links = self._links_to(bound, role)
         if (role, links) not in self._indexes:
-            self._indexes[role, links] = RoleIndex(self._roles[role], links, self._described.windows[role].rows)
+            rows = self._described.windows[role].rows
+            self._indexes[role, links] = RoleIndex(self._roles[role], links, rows, self._described.index)
         return self._indexes[role, links]
 
     def _index_name(self, bound: set[int], role: int) -> str:
-        links = tuple(
-            number for number, link in enumerate(self._links) if role in link.roles and link.other(role) in bound
-        )
-        index = self._indexes.get((role, links))
+        index = self._indexes.get((role, self._links_to(bound, role)))
         return "" if index is None else index.choice.index
+
+    def _links_to(self, bound: set[int], role: int) -> tuple[int, ...]:
+        """The links of a role to roles that are bound."""
+        links = enumerate(self._links)
+        return tuple(number for number, link in links if role in link.roles and link.other(role) in bound)
 
     # --- results -----------------------------------------------------------------------------------
 
@@ -328,11 +339,10 @@ class MultiTask(Task):
 
     def _forget(self, first: int) -> None:
         """Drop the rows that no later row can meet: those that are not live at the last rows of the step."""
-        if any(role.schema is None for role in self._roles):
-            return
-        for role in self._roles:
+        known = [role for role in self._roles if role.schema is not None]
+        for role in known:
             borders = [role.base]
-            for other in self._roles:
+            for other in known:
                 start, stop = other.between(first, self._next)
                 if start < stop:
                     last = np.array([stop - 1])

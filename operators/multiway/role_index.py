@@ -22,8 +22,9 @@ class RoleIndex:
     It is made when a probe first needs it, with the rows that are live then, and takes in new rows from then on.
     """
 
-    def __init__(self, role: RoleWindow, links: tuple[int, ...], rows: int | None) -> None:
+    def __init__(self, role: RoleWindow, links: tuple[int, ...], rows: int | None, name: str = AUTO) -> None:
         self._role = role
+        self._name = name
         self.links = links
         self._rows = max(rows or ROWS_OF_A_TIME_WINDOW, 1)
         self._index: WindowIndex | None = None
@@ -65,7 +66,7 @@ class RoleIndex:
         part = slice(self._role.base, self._role.end)
         keys = self._keys(slice(part.start, min(part.stop, part.start + 1024)))
         asked = tuple(asked_of(self._role.links[link].dimension) for link in self.links) or ("nothing",)
-        setting = IndexSetting(AUTO, asked, (self._rows, self._rows), BATCH)
+        setting = IndexSetting(self._name, asked, (self._rows, self._rows), BATCH)
         sample = [one.rows(slice(0, 256)) for one in intervals]
         observed = None
         if len(keys[0]) and len(sample[0]):
@@ -92,6 +93,6 @@ class RoleIndex:
         """One column of keys per link; where there is no link, a constant for the rows that pass the filter."""
         if self.links:
             first, *others = self.links
-            return [self._role.stored_keys(first, part), *(self._role.keys(link, part) for link in others)]
+            return [self._role.stored_keys(first, part), *(self._role.indexed_keys(link, part) for link in others)]
         passing = self._role.passing(np.arange(part.start, part.stop))
         return [Keys(np.zeros(len(passing), np.int64), passing)]

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from indexes import Keys
 from operators.bounds.dimension_keys import key_maker
-from operators.intake.gate import SEQ, TIME
+from operators.intake.gate import SEQ
+from operators.intake.time_unit import in_units, time_column
 from operators.protocol.columns import Int64, values_of
 from operators.query.expressions import Expression
 from operators.query.multi_condition import Link
@@ -23,6 +24,9 @@ from operators.values.evaluation import evaluate
 from topology import Batch, Times, event_times
 
 Bool = npt.NDArray[np.bool_]
+
+MISSING = 0
+"""The key of rows that have none, where these meet each other; rows that have this key are found with them."""
 
 
 class RoleWindow:
@@ -67,9 +71,9 @@ class RoleWindow:
 
     @property
     def time_type(self) -> pa.DataType:
-        """The type of the event time."""
+        """The type of the event time, in the unit of the gate."""
         assert self.schema is not None, "known with the first rows"
-        return pa.int64() if self._event_time is None else self.schema.field(self._event_time).type
+        return self.schema.field(time_column(self.schema, self._event_time)).type
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +90,7 @@ class RoleWindow:
         assert self._liveness is not None
         assert self._store is not None
         assert self._times is not None
-        times, _ = event_times(rows.column(self._event_time or TIME))
+        times, _ = event_times(rows.column(time_column(rows.schema, self._event_time)))
         self._liveness.append(times)
         self._times.append(times)
         self._seqs.append(values_of(rows.column(SEQ)))
@@ -141,10 +145,17 @@ class RoleWindow:
         return Keys(values.values[at].copy(), None if flags.all() else flags.copy())
 
     def stored_keys(self, link: int, part: slice) -> Keys:
-        """As `keys`; rows that fail the filter have none, so that nothing finds them."""
-        keys = self.keys(link, part)
+        """As `keys`, for an index; rows that fail the filter have none, so that nothing finds them."""
+        keys = self.indexed_keys(link, part)
         passing = self._passing.values[part.start - self.base : part.stop - self.base]
         return keys if passing.all() else Keys(keys.values, keys.mask() & passing)
+
+    def indexed_keys(self, link: int, part: slice) -> Keys:
+        """As `keys`, for an index; where rows without a key meet each other, their key is `MISSING`."""
+        keys = self.keys(link, part)
+        if keys.valid is None or not self.links[link].null_safe:
+            return keys
+        return Keys(np.where(keys.valid, keys.values, keys.values.dtype.type(MISSING)), None)
 
     def column(self, name: str, positions: Int64) -> pa.Array:
         """A column at positions. Cost: O(positions)."""
@@ -179,7 +190,7 @@ class RoleWindow:
         self.schema = schema
         self._missing = missing
         kind = None if self._event_time is None else schema.field(self._event_time).type
-        self._liveness = liveness(self._window, kind, missing)
+        self._liveness = liveness(self._window, kind, missing, in_units(kind, self.time_type))
         floating = kind is not None and pa.types.is_floating(kind)
         self._times = GrowingArray(np.float64 if floating else np.int64)
         self._shown = self._columns(schema)

@@ -16,7 +16,7 @@ from itertools import combinations
 
 from operators.query.condition import conjunction, conjuncts, folded, normalise
 from operators.query.errors import PredicateError
-from operators.query.expressions import And, Column, Constant, Expression, Not, Or, columns_in
+from operators.query.expressions import And, Column, Compare, Constant, Distinct, Expression, Not, Or, columns_in
 from operators.query.predicate import Dimension, Predicate
 
 Roles = frozenset[int]
@@ -25,10 +25,15 @@ Roles = frozenset[int]
 
 @dataclass(frozen=True)
 class Link:
-    """Comparisons between two roles that an interval of keys answers; `roles` are the dimension's left and right."""
+    """Comparisons between two roles that an interval of keys answers; `roles` are the dimension's left and right.
+
+    null_safe: rows that have no key meet each other, too. They are searched by a key that other rows may have as well,
+               so a residual decides.
+    """
 
     roles: tuple[int, int]
     dimension: Dimension
+    null_safe: bool = False
 
     def side(self, role: int) -> int:
         """The side of the dimension that a role is."""
@@ -91,6 +96,9 @@ def take_apart(condition: Expression, roles: tuple[str, ...]) -> MultiCondition:
         if parts:
             found, rest = _searched(parts, (roles[pair[0]], roles[pair[1]]))
             links += [Link(pair, dimension) for dimension in found]
+            for part in parts:
+                if isinstance(part, Not) and isinstance(alike := part.operand, Distinct):
+                    links += _null_safe(pair, alike, (roles[pair[0]], roles[pair[1]]))
             residuals += [Residual(frozenset(pair), each) for each in rest]
     residuals += [Residual(mentioned, part) for mentioned, parts in by_roles.items() for part in parts]
     return MultiCondition(roles, tuple(filters), tuple(links), tuple(residuals), condition)
@@ -124,6 +132,14 @@ def _searched(parts: list[Expression], roles: tuple[str, str]) -> tuple[list[Dim
         return [], rest
     (predicate,) = normalise(conjunction(single), *roles).branches
     return [each for each in predicate.dimensions if not each.made], [*_unsearched(predicate), *rest]
+
+
+def _null_safe(pair: tuple[int, int], alike: Distinct, roles: tuple[str, str]) -> list[Link]:
+    """The link of ``left IS NOT DISTINCT FROM right`` for two columns, where a missing value is found by one key."""
+    if not (isinstance(alike.left, Column) and isinstance(alike.right, Column)):
+        return []
+    found, _ = _searched([Compare("=", alike.left, alike.right)], roles)
+    return [Link(pair, dimension, null_safe=True) for dimension in found]
 
 
 def _unsearched(predicate: Predicate) -> Iterator[Expression]:

@@ -114,11 +114,14 @@ class TimeWindow:
         """The greatest number of live rows, if known."""
         return None
 
-    def in_unit_of(self, kind: pa.DataType | None) -> tuple[int | float, int | float | None]:
-        """Return size and slide as numbers in the unit of an event-time column (None: row numbers)."""
+    def in_unit_of(self, kind: pa.DataType | None, factor: int = 1) -> tuple[int | float, int | float | None]:
+        """Return size and slide as numbers in the unit of an event-time column (None: row numbers).
+
+        factor: of a unit that is so many times finer.
+        """
         try:
-            size = in_unit(self.size, kind)
-            slide = None if self.slide is None else in_unit(self.slide, kind)
+            size = in_unit(self.size, kind) * factor
+            slide = None if self.slide is None else in_unit(self.slide, kind) * factor
         except DurationError as error:
             raise DurationError(f"{self!r}: {error}") from None
         if kind is not None and pa.types.is_floating(kind):

@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from operators.intake.gate import SEQ, TIME
+from operators.intake.gate import SEQ
+from operators.intake.time_unit import TIME
 from operators.protocol.answers import counts_of, matches_of
 from operators.protocol.columns import values_of
 from operators.protocol.expired_rows import ExpiredRows

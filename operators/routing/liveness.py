@@ -44,10 +44,14 @@ class CountLiveness:
 
 
 class TimeLiveness:
-    """Liveness in a time window: keeps the sorted times of the side's live rows and searches them."""
+    """Liveness in a time window: keeps the sorted times of the side's live rows and searches them.
 
-    def __init__(self, window: TimeWindow, kind: pa.DataType | None) -> None:
-        self._size, self._slide = window.in_unit_of(kind)
+    kind:   the type of the side's event times.
+    factor: times come in a unit that is so many times finer.
+    """
+
+    def __init__(self, window: TimeWindow, kind: pa.DataType | None, factor: int = 1) -> None:
+        self._size, self._slide = window.in_unit_of(kind, factor)
         self._times = GrowingArray(np.float64 if isinstance(self._size, float) else np.int64)
         self._expired = 0  # rows below this position have expired
 
@@ -128,14 +132,16 @@ class UnboundedLiveness:
 Liveness = CountLiveness | TimeLiveness | UnboundedLiveness
 
 
-def liveness(window: Window, event_time: pa.DataType | None, missing: int = 0) -> Liveness:
+def liveness(window: Window, event_time: pa.DataType | None, missing: int = 0, factor: int = 1) -> Liveness:
     """Make the state of a window over the rows of a side, of which the first `missing` ones have expired before.
+
+    event_time: the type of the side's event times, which come in a unit that is `factor` times finer.
 
     The live rows of a count window per key are scattered: `routing.key_ordinals` finds them, and here every row counts
     as live.
     """
     if isinstance(window, TimeWindow):
-        return TimeLiveness(window, event_time)
+        return TimeLiveness(window, event_time, factor)
     if isinstance(window, CountWindow) and not window.per_key:
         return CountLiveness(window, missing)
     return UnboundedLiveness()

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.intake.gate import SEQ, TIME
+from operators.intake.gate import SEQ
+from operators.intake.time_unit import TIME, time_column
 from operators.protocol.columns import Int64
 from operators.protocol.payload import EXPIRED_BELOW, HIDDEN
 from operators.query.expressions import Expression
@@ -44,7 +45,7 @@ class PayloadPlan:
         """The payload of a step's rows; `columns` are those that `columns` found for their schema."""
         payload = rows.select([*columns, SEQ])
         if self.times is not None:
-            payload = payload.append_column(TIME, rows.column(self.times[side] or TIME))
+            payload = payload.append_column(TIME, rows.column(time_column(rows.schema, self.times[side])))
         for name, positions in zip(EXPIRED_BELOW, expired, strict=True):
             if positions is not None:
                 payload = payload.append_column(name, pa.array(positions))

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes import Live
-from operators.intake.gate import SEQ, TIME
+from operators.intake.gate import SEQ
+from operators.intake.time_unit import in_units, time_column
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.windows import CountWindow, Window
@@ -112,11 +113,14 @@ class WindowBorders:
         if batch is None:
             return NO_ROWS
         window, event_time = self._sides[side]
+        schema = batch.rows.schema
+        column = time_column(schema, event_time)
         if self._liveness[side] is None:
-            kind = None if event_time is None else batch.rows.schema.field(event_time).type
-            self._liveness[side] = liveness(window, kind, self._missing[side])
+            kind = None if event_time is None else schema.field(event_time).type
+            factor = in_units(kind, schema.field(column).type)
+            self._liveness[side] = liveness(window, kind, self._missing[side], factor)
         assert batch.first == self._arrived[side], "the gate numbers the rows of a stream without gaps"
-        times, _ = event_times(batch.rows.column(event_time or TIME))
+        times, _ = event_times(batch.rows.column(column))
         own = self._liveness[side]
         assert own is not None
         own.append(times)

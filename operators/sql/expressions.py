@@ -55,11 +55,20 @@ _BUILT_IN: dict[type[exp.Expression], str] = {
 }  # fmt: skip
 
 
+_INSTEAD_OF_QUANTIFIERS = (
+    "list_contains(list, value) says whether a list holds a value, as value = ANY(list) does; for another comparison "
+    "with ANY or ALL write a Python function of your own"
+)
 _CLOCKS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "now")
 
 
 class ConditionReader:
-    """Converts sqlglot's nodes into expressions; ``resolve`` converts a column."""
+    """Converts sqlglot's nodes into expressions; ``resolve`` converts a column.
+
+    front: the class whose `from_sql` messages name.
+    """
+
+    front = "StreamJoin"
 
     def __init__(
         self,
@@ -200,6 +209,8 @@ class ConditionReader:
             return compare_rows(operator, *([self.expression(part) for part in row] for row in rows if row is not None))
         if isinstance(node.expression, exp.Any) and operator == "=":
             return Apply("list_contains", (self.expression(node.expression.this), self.expression(node.this)))
+        if any(self.is_quantified(side) for side in (node.this, node.expression)):
+            raise self.error(node, f"`{node.sql()}` is not supported: {_INSTEAD_OF_QUANTIFIERS}")
         return Compare(operator, self.expression(node.this), self.expression(node.expression))
 
     def interval(self, node: exp.Expression, written: exp.Expression) -> tuple[Expression, Expression]:
@@ -213,6 +224,13 @@ class ConditionReader:
         if isinstance(end, exp.Interval):
             end = exp.Add(this=start.copy(), expression=end)
         return self.expression(start), self.expression(end)
+
+    def is_quantified(self, node: exp.Expression) -> bool:
+        """Whether a side of a comparison is ANY(..) or ALL(..); sqlglot reads the latter as a call."""
+        if isinstance(node, exp.Anonymous):
+            name = str(node.this)
+            return name.upper() in ("ALL", "SOME") and match_name(name, tuple(self.functions)) is None
+        return isinstance(node, exp.Any | exp.All)
 
     def arithmetic(self, operator: ArithmeticOperator, node: exp.Expression) -> Expression:
         for length, time in ((node.expression, node.this), (node.this, node.expression)):
@@ -283,7 +301,7 @@ class ConditionReader:
         return (
             f"{name} is not a function of this query ({given}): "
             + (f"write {' or '.join(alike)}, or " if alike else "")
-            + f"pass functions={{'{name}': f}} to StreamJoin.from_sql, where f takes Arrow arrays and returns one "
+            + f"pass functions={{'{name}': f}} to {self.front}.from_sql, where f takes Arrow arrays and returns one "
             "boolean per row, or f = function(f, returns=pa.float64()) for a value"
         )
 
@@ -351,7 +369,7 @@ def _refusal(node: exp.Expression) -> str:
         case exp.SimilarTo():
             return f"{shown} is not supported: write LIKE, or regexp_matches(text, pattern)"
         case exp.Any() | exp.All():
-            return f"{shown}: write list_contains(list, value)"
+            return f"{shown} is not supported here: {_INSTEAD_OF_QUANTIFIERS}"
         case exp.Subquery() | exp.Select() | exp.Exists():
             return f"{shown}: subqueries are not supported: write SEMI JOIN for EXISTS, ANTI JOIN for NOT EXISTS"
     return (

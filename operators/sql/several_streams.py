@@ -31,6 +31,8 @@ class ParsedMultiQuery:
 class ManyRoles(ConditionReader):
     """Reads conditions between any number of roles."""
 
+    front = "MultiJoin"
+
     def __init__(self, text: str, roles: tuple[str, ...], functions: Functions | None = None) -> None:
         super().__init__(text, roles[0], roles[1], functions)
         self.roles = roles

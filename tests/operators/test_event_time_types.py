@@ -54,12 +54,33 @@ def test_collect_takes_timestamps_of_different_units(left: pa.DataType, right: p
     assert mixed.num_rows
 
 
-def test_a_running_join_refuses_other_units_and_names_the_cast() -> None:
+def test_a_running_join_takes_other_units_and_finds_its_rows_late_in_one() -> None:
+    with join(TimeWindow("3 s")).launch(sources={"R": ["R"], "S": ["S"]}) as running:
+        running.send("R", table("R", pa.timestamp("s")), source="R")
+        running.send("S", table("S", pa.timestamp("ms")), source="S")
+        running.finish()
+        found = pa.Table.from_batches(running.results())
+        late = pa.Table.from_batches(running.late(), running.late_schema())
+    assert list(zip(found["R.id"].to_pylist(), found["S.id"].to_pylist(), strict=True)) == [(0, 0), (0, 1), (1, 1)]
+    assert found.schema.field("R.ts").type == pa.timestamp("s")
+    assert late.schema.field("event_time").type == pa.timestamp("ms")
+    assert sorted(late["stream"].to_pylist()) == ["R", "S"]
+
+
+def test_times_with_and_without_a_zone_do_not_merge_and_the_cast_is_named() -> None:
     with join(TimeWindow("3 s")).launch() as running:
         running.send("R", table("R", pa.timestamp("s")))
-        with pytest.raises(SchemaError, match=r"cast that of 'R': table\[\"ts\"\]\.cast\(pa\.timestamp\(\"ms\"\)\)"):
-            running.send("S", table("S", pa.timestamp("ms")))
+        with pytest.raises(SchemaError, match=r"cast that of 'R': pc\.assume_timezone\(table\[\"ts\"\], \"UTC\"\)"):
+            running.send("S", table("S", pa.timestamp("ms", "UTC")))
         running.finish()
+
+
+def test_a_window_that_is_a_number_counts_in_its_own_column_s_unit() -> None:
+    """R's window is 3 seconds, S's 3 milliseconds: no row of S is live a second later."""
+    on = StreamJoin("R", "S", "R.id >= 0 AND S.id >= 0", (TimeWindow(3), TimeWindow(3)), event_time="ts")
+    found = on.collect({"R": table("R", pa.timestamp("s")), "S": table("S", pa.timestamp("ms"))})
+    pairs = list(zip(found["R.id"].to_pylist(), found["S.id"].to_pylist(), strict=True))
+    assert pairs == [(0, 0), (0, 1), (1, 1)]
 
 
 def test_times_that_do_not_fit_the_finer_unit_are_refused() -> None:

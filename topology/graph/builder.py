@@ -166,6 +166,10 @@ class GraphBuilder:
             remedy = ""
             if isinstance(component, type) and issubclass(component, Component):
                 remedy = f": make one, as in {component.__name__}()"
+            elif expected is Bolt and hasattr(component, "as_part"):
+                remedy = f": add a join with builder.join('{name}', join, inputs={{'stream': 'component'}})"
+            elif expected is Bolt and isinstance(component, Topology):
+                remedy = f": add a topology with builder.include('{name}', topology, inputs={{'input': 'component'}})"
             elif expected is Bolt and callable(component):
                 remedy = ": decorate it with @il.bolt"
             raise TopologyError(

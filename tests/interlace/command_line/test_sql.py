@@ -113,6 +113,20 @@ def test_without_a_window_every_pair_is_found(folder: Path) -> None:
     assert joined(query) == by_duckdb(query)
 
 
+def test_three_files_are_joined_as_duckdb_does(folder: Path) -> None:
+    files = "FROM 'r.parquet' a, 'mixed.csv' b, 's.csv' c"
+    condition = "a.power = b.power AND b.cool = c.cool AND a.id < c.id AND c.id < 40"
+    query = f"SELECT a.id, b.id, c.power {files} WHERE {condition}"
+    found = joined(query, "--event-time", "ts")
+    assert found == by_duckdb(query)
+    assert found.total() > 50
+    explained = invoke("sql", f"{query} WINDOW a AS (ROWS 9), b AS (INTERVAL '1 min'), c AS (ROWS 9)", "--explain")
+    assert "join of a, b, c" in explained.stdout
+    assert "a.power = b.power: by keys of a and b" in explained.stdout
+    failed = invoke("sql", f"SELECT a.wrong {files} WHERE a.power = b.power")
+    assert "'r.parquet' (a) has no column 'wrong'" in failed.stderr
+
+
 def test_outer_joins_fill_with_nulls_as_duckdb_does(folder: Path) -> None:
     query = "SELECT a.id, b.id FROM 'r.parquet' a LEFT JOIN 's.csv' b ON a.power = b.power AND a.cool > b.power"
     assert joined(query) == by_duckdb(query)

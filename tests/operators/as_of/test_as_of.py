@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 
 from operators import CountWindow, IndexJoin, JoinError, PredicateError, StreamJoin
 from operators.as_of import chooser, element
@@ -165,14 +165,26 @@ def test_it_goes_on_from_its_state(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("ray_cluster")
-def test_on_ray_as_embedded() -> None:
+def test_on_ray() -> None:
     chance = np.random.default_rng(1)
-    tables = {
-        stream: pa.table(
-            {"id": range(500), "ts": np.sort(chance.integers(0, 300, 500)), "key": chance.integers(0, 5, 500)}
-        )
+    sources = {
+        stream: {
+            stream: pa.table(
+                {"id": range(300), "ts": np.sort(chance.integers(0, 300, 300)), "key": chance.integers(0, 5, 300)}
+            )
+        }
         for stream in "LR"
     }
-    join = StreamJoin("L", "R", "L.key = R.key", kind="asof", direction="nearest", event_time="ts", step_rows=100)
-    found = join.collect(tables, RayRuntime(placement=Workers(2)))
-    assert_same_result(found, join.collect(tables))
+    join = StreamJoin(
+        "L", "R", "L.key = R.key", kind="asof", direction="nearest", event_time="ts", step_rows=100,
+        select=["L.id", "R.id"],
+    )  # fmt: skip
+    found = join.collect(sources, RayRuntime(placement=Workers(2)))
+    assert_same_result(found, oracle_as_of(sources, [("key", "key")], "nearest"))
+
+
+@pytest.mark.usefixtures("ray_cluster")
+@settings(max_examples=2, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(cases())
+def test_random_joins_on_ray(case: dict[str, Any]) -> None:
+    assert_same_result(join_of(case).collect(case["sources"], RayRuntime(placement="per-task")), expected(case))

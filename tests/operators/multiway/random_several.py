@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indexes import CATALOGUE
 from operators import CountWindow, MultiJoin, TimeWindow, UnboundedWindow
 from tests.oracle_several import ExpectedSeveral, oracle_several
 from tests.oracle_windows import Count, Time, Unbounded, Window
@@ -18,6 +19,9 @@ from tests.oracle_windows import Count, Time, Unbounded, Window
 COMPARE = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+TICKS = {"s": 1, "ms": 250, "us": 250_000, "ns": 250_000_000}
+"""Timestamps of each unit are multiples of so many, a quarter of a second or one."""
+
 Rows = Mapping[str, Mapping[str, Any]]
 
 
@@ -55,6 +59,20 @@ class Compare:
         right = values[1] + values[2] if self.more else values[1]
         found: bool = COMPARE[self.op](values[0], right)
         return found
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Whether two columns hold the same, a missing value being like another."""
+
+    left: Value
+    right: Value
+
+    def sql(self) -> str:
+        return f"{self.left.sql()} IS NOT DISTINCT FROM {self.right.sql()}"
+
+    def truth(self, rows: Rows) -> bool:
+        return bool(self.left.of(rows) == self.right.of(rows))
 
 
 @dataclass(frozen=True)
@@ -96,6 +114,7 @@ class SeveralCase:
     out_of_order: dict[str, int]
     select: list[str] | None
     step_rows: int
+    index: str
 
     def expected(self) -> ExpectedSeveral:
         return oracle_several(
@@ -106,6 +125,7 @@ class SeveralCase:
         windows = [window_of(window) for window in self.windows]
         options: dict[str, Any] = {
             "event_time": self.event_time, "out_of_order": self.out_of_order or None, "step_rows": self.step_rows,
+            "index": self.index,
         }  # fmt: skip
         if not sql:
             return MultiJoin(self.roles, self.on.sql(), windows, select=self.select, **options)
@@ -140,6 +160,9 @@ def random_condition(chance: Random, roles: list[str]) -> Every:
         if chance.random() < 0.8:
             column = chance.choice(["k", "x", "s"])
             parts.append(Compare(chance.choice(["=", "=", "<", ">=", "!="]), Value(one, column), Value(other, column)))
+        elif chance.random() < 0.5:
+            column = chance.choice(["k", "x", "s"])
+            parts.append(Alike(Value(one, column), Value(other, column, int(column == "k" and chance.random() < 0.2))))
     for _ in range(chance.randint(0, 2)):
         parts.append(compare(*roles))
     if chance.random() < 0.3:
@@ -155,7 +178,9 @@ def random_condition(chance: Random, roles: list[str]) -> Every:
     return Every(tuple(parts) or (compare(*roles),))
 
 
-def random_table(chance: Random, rows: int, first: int, timed: bool, bound: int) -> pa.Table:
+def random_table(chance: Random, rows: int, first: int, timed: str, bound: int) -> pa.Table:
+    """Rows of one source; `timed`: "no", "whole", or the unit of timestamps."""
+
     def some(values: list[Any]) -> list[Any]:
         return [chance.choice(values) if chance.random() < 0.92 else None for _ in range(rows)]
 
@@ -169,7 +194,9 @@ def random_table(chance: Random, rows: int, first: int, timed: bool, bound: int)
         "x": pa.array(some(list(range(-3, 6))), pa.int32() if chance.random() < 0.3 else pa.int64()),
         "s": pa.array(some(["", "a", "ab", "b", "a longer text", "a longer text!"]), pa.string()),
     }
-    if timed:
+    if timed in TICKS:
+        table["ts"] = pa.array([time * TICKS[timed] for time in times], pa.timestamp(timed))
+    elif timed != "no":
         table["ts"] = pa.array(times, pa.int64())
     return pa.table(table)
 
@@ -184,8 +211,14 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
         one, other = chance.sample(names, 2)
         roles[one] = roles[other]
     timed = chance.random() < 0.8
+    mixed = timed and chance.random() < 0.25
+    forms = {
+        stream: (chance.choice(list(TICKS)) if mixed else "whole") if timed else "no" for stream in roles.values()
+    }
     bounds = {
-        stream: chance.randint(1, 4) for stream in dict.fromkeys(roles.values()) if timed and chance.random() < 0.15
+        stream: chance.randint(1, 4) * TICKS.get(form, 1)
+        for stream, form in forms.items()
+        if timed and chance.random() < 0.15
     }
     sources: dict[str, dict[str, pa.Table]] = {}
     first = 0
@@ -194,22 +227,23 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
         sources[stream] = {}
         kinds = chance.randrange(1 << 30)
         for source in chance.sample(["Z", "p", "q"], chance.choice([1, 1, 2])):
-            table = random_table(chance, chance.randint(0, rows), first, timed, bounds.get(stream, 0))
+            table = random_table(chance, chance.randint(0, rows), first, forms[stream], bounds.get(stream, 0))
             sources[stream][source] = table.set_column(2, "x", table["x"].cast([pa.int32(), pa.int64()][kinds % 2]))
             first += table.num_rows
 
-    def window() -> Window:
-        size = chance.randint(1, 7)
+    def window(role: str) -> Window:
+        size, tick = chance.randint(1, 7), TICKS.get(forms[roles[role]], 1)
         shapes: list[Window] = [
             Count(size),
             Count(size, chance.randint(1, size)),
-            Time(size),
-            Time(size, chance.randint(1, 3)),
+            Time(size * tick),
+            Time(size * tick, chance.randint(1, 3) * tick),
         ]
         return chance.choice([*shapes, Unbounded()])
 
-    windows = tuple(window() for _ in names)
+    windows = tuple(map(window, names))
     select = None if chance.random() < 0.5 else [f"{name}.id" for name in reversed(names)]
     step_rows = chance.randint(1, 12)
     on = random_condition(chance, names)
-    return SeveralCase(roles, sources, on, windows, "ts" if timed else None, bounds, select, step_rows)
+    index = chance.choice(["auto", chance.choice(list(CATALOGUE))])
+    return SeveralCase(roles, sources, on, windows, "ts" if timed else None, bounds, select, step_rows, index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import duckdb
@@ -22,21 +23,35 @@ from operators import (
     UnboundedWindow,
     stream,
 )
+from operators.multi_topology import multi_topology
 from operators.multiway import multi_element
+from tests import oracle_terms as term
 from tests.comparison import assert_same_result, assert_same_rows
+from tests.key_families import FAMILIES, Family, column, fits
 from tests.operators.multiway.random_several import random_case
 from tests.operators.part_check import as_table, playback, run
+from tests.oracle import oracle
 from tests.oracle_several import oracle_several
-from tests.oracle_windows import Count, Time
-from topology import LocalRuntime, RayRuntime, SchemaError, TopologyBuilder
+from tests.oracle_windows import Count, Time, Unbounded
+from topology import (
+    Batch,
+    LocalRuntime,
+    Origin,
+    Punctuation,
+    RayRuntime,
+    Runtime,
+    SchemaError,
+    TaskContext,
+    TopologyBuilder,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
 
 
-def check(seed: int) -> None:
+def check(seed: int, runtime: Runtime | None = None) -> None:
     case = random_case(seed)
     expected = case.expected()
-    run = case.join(sql=seed % 2 == 0).run(case.sources)
+    run = case.join(sql=seed % 2 == 0).run(case.sources, runtime)
     assert_same_result(run.result, expected.table)
     late = [tuple(row.values())[:3] for row in run.late.to_pylist()]
     assert sorted(late) == sorted((row.stream, row.source, row.offset) for row in expected.late)
@@ -80,6 +95,62 @@ def test_duckdb_finds_the_same_combinations_where_nothing_expires(seed: int) -> 
     where = " AND ".join([case.on.sql(), *apart])
     expected = connection.sql(f"SELECT {shown} FROM {froms} WHERE {where}").to_arrow_table()
     assert_same_rows(found, expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+def test_missing_values_of_every_type_find_each_other(family: Family) -> None:
+    chance = Random(f"missing {family.name}")
+    kinds = [(kind, chance.choice(family.types)) for kind in family.types]
+    on = term.Not(term.Distinct(term.Column(0, "p"), term.Column(1, "p")))
+    for pair in kinds:
+        sources = {}
+        for stream_name, kind in zip("ab", pair, strict=True):
+            pool = [value for value in family.pool(kind, hostile=True) if all(fits(value, each) for each in pair)]
+            values = [chance.choice([None, chance.choice(pool or family.pool(kind, hostile=True))]) for _ in range(8)]
+            sources[stream_name] = {stream_name: pa.table({"id": range(8), "p": column(values, kind)})}
+        shown = ["a.id", "b.id"]
+        expected = oracle(sources, ("a", "a"), ("b", "b"), on, (Unbounded(), Unbounded()), None, shown).table
+        join = MultiJoin(["a", "b"], "a.p IS NOT DISTINCT FROM b.p", UnboundedWindow(), select=shown)
+        assert [link.null_safe for link in join.condition.links] == [True]
+        assert_same_rows(join.collect(sources), expected)
+
+
+def test_the_rows_of_the_others_expire_where_one_stream_has_none() -> None:
+    windows = [CountWindow(10), TimeWindow(5), CountWindow(10)]
+    join = MultiJoin(["a", "b", "c"], ON, windows, event_time="ts", step_rows=50)
+    run = join.run({"a": SOURCES["a"], "b": SOURCES["b"], "c": {}})
+    assert run.result.num_rows == 0
+    assert run.metrics.total("a_live") <= 10 + 50
+    assert run.metrics.total("b_live") <= 50 + 50
+
+
+def test_indexes_that_no_order_uses_are_dropped() -> None:
+    """Keys of a and b agree rarely at first, then those of b and c: rows of b change the order of probing."""
+    rare, often = np.arange(2000), np.zeros(2000, np.int64)
+
+    def rows(first: np.ndarray, second: np.ndarray) -> pa.Table:
+        return pa.table({"k": np.concatenate(first), "m": np.concatenate(second)})
+
+    join = MultiJoin(["a", "b", "c"], "a.k = b.k AND b.m = c.m AND a.m < c.k", CountWindow(40), step_rows=20)
+    element = multi_topology(join.resolved).node("multi-join").component
+    task = element.build(TaskContext("multi-join", 0, 1))
+    sent = {
+        "a": rows((rare, often), (often, rare)), "b": rows((rare, often), (often, rare)),
+        "c": rows((often, rare), (often, rare)),
+    }  # fmt: skip
+    seen = set()
+    for at in range(0, 4000, 20):
+        for place, name in enumerate("abc"):
+            seqs = pa.array(range(3 * at + 20 * place, 3 * at + 20 * place + 20), pa.int64())
+            step = sent[name].slice(at, 20).append_column("#time", seqs).append_column("#seq", seqs)
+            task.on_batch(Batch(name, step.combine_chunks().to_batches()[0], first=at), Origin("gate", 0, 0))
+        list(task.on_punctuation(Punctuation(3 * at + 59), Origin("gate", 0, 0)))
+        task.check_invariants()
+        seen |= task._indexes.keys()
+        used = {(role, links) for role, links in task._indexes}
+        orders = task.details()["orders"]
+        assert len(used) <= sum(len(stages) for stages in orders.values())
+    assert len(task._indexes) < len(seen)
 
 
 # --- larger windows, so that indexes are chosen, expire and are probed in several orders --------------
@@ -176,6 +247,33 @@ def test_the_order_of_probing_follows_what_links_leave_and_is_explained() -> Non
     assert "a.few = b.few: by keys of a and b, one value" in str(join.explain())
 
 
+def test_the_handle_knows_the_streams_and_the_condition() -> None:
+    join = MultiJoin(["a", "b", "c"], "a.x < b.x AND b.x < c.x", CountWindow(5), event_time="ts", select=["a.x", "c.x"])
+
+    def rows(*times: int) -> pa.Table:
+        return pa.table({"x": times, "ts": pa.array(times, pa.timestamp("s"))})
+
+    with join.launch(sources={"a": ["a"], "b": ["b", "late"], "c": ["c"]}) as running:
+        running.send("a", rows(1, 2), source="a")
+        assert running.result_schema().types == [pa.null(), pa.null()]
+        with pytest.raises(SchemaError, match="'a', 'b', 'c'"):
+            running.pin("b", pa.schema({"x": pa.int64(), "ts": pa.timestamp("s")}))
+            running.send("c", pa.table({"x": ["text"], "ts": pa.array([3], pa.timestamp("ms"))}))
+        running.send("b", pa.table({"x": [3, 9], "ts": pa.array([3, None], pa.timestamp("s"))}), source="b")
+        running.finish("b", "late")
+        running.send("c", pa.table({"x": [4], "ts": pa.array([3500], pa.timestamp("ms"))}), source="c")
+        running.finish()
+        found = pa.Table.from_batches(running.results())
+        late = pa.Table.from_batches(running.late(), running.late_schema())
+        assert "join of a, b, c" in str(running.explain())
+        with pytest.raises(JoinError, match="one element"):
+            running.rebalance(multi_join=2)
+    assert running.result_schema() == found.schema
+    assert found.to_pydict() == {"a.x": [1, 2], "c.x": [4, 4]}
+    assert late.to_pydict()["reason"] == ["no event time"]
+    assert late.schema.field("event_time").type == pa.timestamp("ms")
+
+
 # --- in topologies ---------------------------------------------------------------------------------
 
 
@@ -201,7 +299,7 @@ def several_in_a_row(time: str) -> tuple[TopologyBuilder, pa.Table]:
     first = oracle_several(small, {"a": "a", "b": "b", "c": "c"}, matches, windows, "ts", ["a.id", "c.x", "b.ts"])
     times = first.times if time == "later" else first.table["b.ts"].to_pylist()
     middle = first.table.drop_columns("b.ts").append_column("event_time", pa.array(times, pa.int64()))
-    from tests.oracle import Comparison, Linear, oracle
+    from tests.oracle import Comparison, Linear
 
     on = (Comparison(Linear("c.x"), "<", Linear("x")),)
     sources = {"m": {"three": middle}, "d": {"d": late_stream}}
@@ -219,12 +317,20 @@ def test_a_join_of_several_streams_feeds_a_join(time: str) -> None:
     assert_same_result(as_table(run(builder.build())["results"], expected.schema), expected)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("ray_cluster")
 def test_a_join_of_several_streams_on_ray() -> None:
-    join = MultiJoin(["a", "b", "c"], ON, CountWindow(100), select=["a.id", "b.id", "c.id"], event_time="ts")
-    local = join.collect(SOURCES)
-    assert join.collect(SOURCES, RayRuntime(placement="per-task")).equals(local)
+    windows: dict[str, Any] = {"a": CountWindow(300), "b": TimeWindow(250, 50), "c": CountWindow(280, 7)}
+    join = MultiJoin(["a", "b", "c"], ON, windows, select=["a.id", "b.id", "c.id"], event_time="ts", step_rows=500)
+    assert_same_result(join.collect(SOURCES, RayRuntime(placement="per-task")), oracle_several_by_key())
+    for seed in (3, 4):
+        check(seed, RayRuntime())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.parametrize("seed", range(40, 50))
+def test_random_joins_of_several_streams_on_ray(seed: int) -> None:
+    check(seed, RayRuntime(placement="per-task"))
 
 
 # --- what is refused -------------------------------------------------------------------------------
@@ -269,6 +375,7 @@ def test_columns_of_unknown_streams_are_refused() -> None:
         ("SELECT * FROM a, b, c WHERE a.x < b.x WINDOW a AS (ROWS 3), b AS (ROWS 3)", "c has no window"),
         ("SELECT * FROM a, b, c WHERE a.x < b.x", "no windows"),
         ("SELECT y FROM a, b, c WHERE a.x < b.x WINDOW AS (ROWS 3)", "write a.y or b.y or c.y"),
+        ("SELECT * FROM a, b, c WHERE near(a.x, b.x) WINDOW AS (ROWS 3)", r"'near': f\} to MultiJoin\.from_sql"),
     ],
 )
 def test_wrong_queries_are_refused(sql: str, said: str) -> None:

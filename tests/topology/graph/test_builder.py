@@ -109,6 +109,18 @@ def class_instead_of_instance() -> None:
     words().bolt("two", TwoStreams)
 
 
+def join_given_as_bolt() -> None:
+    class Join:
+        def as_part(self, event_time: str | None) -> Topology:
+            return words().build()
+
+    words().bolt("pairs", Join())
+
+
+def topology_given_as_bolt() -> None:
+    words().bolt("part", words().build())
+
+
 def no_tasks() -> None:
     words().bolt("bolt", MapBatches(same), parallelism=0)
 
@@ -237,6 +249,8 @@ MISTAKES: list[tuple[Callable[[], None], type[TopologyError], list[str]]] = [
     (spout_given_as_bolt, TopologyError, ["'numbers'", "must be a Bolt, not Numbers"]),
     (bolt_given_as_input, TopologyError, ["'other'", "must be an Input, not MapBatches"]),
     (class_instead_of_instance, TopologyError, ["'two'", "must be a Bolt"]),
+    (join_given_as_bolt, TopologyError, ["'pairs' must be a Bolt, not Join", "builder.join('pairs', join, inputs="]),
+    (topology_given_as_bolt, TopologyError, ["'part'", "builder.include('part', topology, inputs="]),
     (no_tasks, TopologyError, ["'bolt'", "1 or more, not 0"]),
     (half_a_task, TopologyError, ["'bolt'", "whole number", "1.5"]),
     (subscribes_to_nothing, TopologyError, ["'deaf'", "add a grouping"]),
