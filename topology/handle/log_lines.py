@@ -58,11 +58,14 @@ class LogLine:
 
 
 class LogLines:
-    """The last lines of one topology; any thread may add and read."""
+    """The last lines of one topology; any thread may add and read.
 
-    def __init__(self) -> None:
+    first: the number of the first line.
+    """
+
+    def __init__(self, first: int = 0) -> None:
         self._lines: deque[LogLine] = deque(maxlen=KEPT_LINES)
-        self._next = 0
+        self._next = first
         self._lock = threading.Lock()
 
     def add(self, lines: Iterable[LogLine], worker: str = "") -> None:

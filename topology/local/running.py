@@ -32,7 +32,6 @@ from topology.handle.status import Event, State, Status, WorkerStatus
 from topology.placement.wishes import Wish
 from topology.process.state import StatePlace, with_state
 from topology.process.task_group import GroupSettings, TaskGroup
-from topology.process.vitals import read_vitals
 from topology.tasks.metrics import Metrics
 
 REBALANCING = "it is being rebalanced"
@@ -61,6 +60,7 @@ class LocalTopology(RunningTopology):
         self._state = threading.Lock()
         self._succession = threading.Lock()  # held while a life ends and the next begins
         self._life = 0
+        self._active = True
         self._events = [Event(time.time(), State.RUNNING)]
         self._log_lines = LogLines()
         self._collected: CollectedLines | None = None
@@ -91,21 +91,14 @@ class LocalTopology(RunningTopology):
             state = State.STOPPED
         elif self._succession.locked():
             state, why = State.RECOVERING, REBALANCING
-        vitals = read_vitals(self._settings.spill_directory)
+        vitals = self._group.vitals()
         worker = WorkerStatus(
             "this process", socket.gethostname(), os.getpid(), self.topology.task_names, vitals=vitals
         )
-        return Status(self.name, state, (worker,), why, events=tuple(self._events), trouble=self._trouble())
-
-    def _trouble(self) -> str:
-        """Why rows wait although the topology runs."""
-        if not self._is_durable or self._stopped or self._error is not None:
-            return ""
-        journal = self._group.journal
-        if journal.trouble is None and journal.has_room:
-            return ""
-        what = journal.trouble or "the disk is nearly full"
-        return f"send() waits for the disk of the state: {what}; make room, or read and acknowledge results"
+        trouble = vitals.trouble if state is State.RUNNING else ""
+        return Status(
+            self.name, state, (worker,), why, events=tuple(self._events), trouble=trouble, active=self._active
+        )
 
     def logs(self, after: int = -1) -> tuple[LogLine, ...]:
         with self._state:
@@ -157,6 +150,13 @@ class LocalTopology(RunningTopology):
                 first = topology.nodes[0].name
                 self.fail(TaskError(first, 0, f"it could not go on with other tasks: {error}; launch it again"))
                 raise
+
+    def _set_active(self, active: bool) -> None:
+        with self._succession:
+            self._raise_error()
+            self._require_running()
+            self._active = active
+            self._group.set_active(active)
 
     def savepoint(self) -> str:
         self._check_savepoint()
@@ -265,6 +265,7 @@ class LocalTopology(RunningTopology):
             failed = partial(self._failed, self._life)
             group = TaskGroup(topology, topology.task_names, self._settings, failed, opened, results, snapshots)
             group.connect()
+            group.set_active(self._active)
         except BaseException:
             if snapshots is not None:
                 snapshots.close()

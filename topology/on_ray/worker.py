@@ -28,6 +28,7 @@ from topology.handle.endpoint import Endpoint, Secret
 from topology.handle.handle import log
 from topology.handle.log_lines import CollectedLines, LogLine, collect_prints
 from topology.handle.results_queue import Progress
+from topology.handle.status import Vitals
 from topology.journal.opening import Opened
 from topology.journal.snapshots import Snapshots
 from topology.on_ray.by_value import loads
@@ -80,6 +81,7 @@ class WorkerProcess:
         except InterlaceError as error:  # the description cannot be read here, or the state cannot be opened
             self._fail(Failure(None if order.state is not None else order.tasks[0], str(error)))
             return
+        self._group.set_active(order.active)
         if self._opened is not None:
             self._opened.journal.committer.on_end = self._journal_ended
         elif order.state is not None:
@@ -142,6 +144,10 @@ class WorkerProcess:
         self._over.wait()
         return self._failure
 
+    def vitals(self) -> Vitals:
+        """What the process uses."""
+        return read_vitals() if self._group is None else self._group.vitals()
+
     def metrics(self) -> tuple[TaskMetrics, ...]:
         """The counters of the tasks so far."""
         return () if self._group is None else self._group.metrics()
@@ -156,6 +162,11 @@ class WorkerProcess:
         assert state is not None
         assert opened is not None
         return _place(state).save(opened.journal)
+
+    def set_active(self, active: bool) -> None:
+        """Take rows from now on, or none."""
+        if self._group is not None:
+            self._group.set_active(active)
 
     def close(self) -> None:
         """Close all queues and edges, which wakes everyone who waits here and in the workers that feed this one."""
@@ -252,7 +263,14 @@ def collect_lines(task_of: Callable[[int], TaskName | None]) -> CollectedLines:
     return lines
 
 
-def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[], None], lines: CollectedLines) -> None:
+def serve_while_led(
+    controller: Any,
+    worker: str,
+    lease: Lease,
+    end: Callable[[], None],
+    lines: CollectedLines,
+    vitals: Callable[[], Vitals],
+) -> None:
     """Report to the controller until it has gone, dismisses the worker or has not answered for its lease; then `end`.
 
     A process that was frozen itself asks once more before it gives up: only unanswered calls count.
@@ -262,7 +280,7 @@ def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[]
     while True:
         try:
             unsent += lines.fetch()
-            if not ray.get(controller.beat.remote(worker, unsent, read_vitals()), timeout=CALL_SECONDS):
+            if not ray.get(controller.beat.remote(worker, unsent, vitals()), timeout=CALL_SECONDS):
                 break
             unsent = []
             lease.renew()

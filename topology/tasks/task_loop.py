@@ -260,14 +260,21 @@ class TaskCore:
 
 
 def run_spout(
-    task: SpoutTask, send: Callable[[Emit], None], send_all: Callable[[Message], None], counters: TaskCounters
+    task: SpoutTask,
+    send: Callable[[Emit], None],
+    send_all: Callable[[Message], None],
+    counters: TaskCounters,
+    wait: Callable[[], None] = lambda: None,
 ) -> None:
     """Send everything that a spout yields, then `End`.
 
     A spout has a thread of its own. Processor time counts as busy, because a spout may wait for a file or a socket.
+
+    wait: called before each batch is sent: waits while the topology takes none.
     """
     used = time.thread_time()
     for emit in task.batches():
+        wait()
         count_out(counters, emit)
         counters.blocked_since = began = time.perf_counter()
         send(emit)

@@ -112,7 +112,12 @@ class IndexJoinTask(Task):
 
     def metrics(self) -> Mapping[str, float]:
         chosen = {f"index:{type(index).__name__}": 1.0 for index in self._indexes if index is not None}
-        return {"left_stored": float(self._stored[LEFT]), "right_stored": float(self._stored[RIGHT]), **chosen}
+        return {
+            "left_stored": float(self._stored[LEFT]),
+            "right_stored": float(self._stored[RIGHT]),
+            "index_bytes": float(sum(index.nbytes for index in self._indexes if index is not None)),
+            **chosen,
+        }
 
     def check_invariants(self) -> None:
         # work items come in the order of their ends

@@ -97,6 +97,11 @@ def test_what_code_prints_and_why_it_failed_reach_the_person(deployed: str) -> N
 
 def test_kill_waits_until_the_results_are_read(deployed: str) -> None:
     with attach("talkative") as running:
+        assert invoke("deactivate", "talkative").stdout == "'talkative' takes no rows until it is activated\n"
+        assert invoke("status", "talkative").stdout.startswith("talkative: running, deactivated, detached\n")
+        told = json.loads(invoke("activate", "talkative", "--json").stdout)
+        assert told == {"name": "talkative", "active": True}
+        assert json.loads(invoke("status", "talkative", "--json").stdout)["active"]
         running.send("in", pa.table({"x": [1, 2, 3]}))
         process = start(
             "kill",
