@@ -195,6 +195,7 @@ def line_as_json(line: LogLine) -> dict[str, Any]:
         "at": line.at,
         "level": line.level,
         "text": line.text,
+        "topology": line.topology or None,
         "component": line.component or None,
         "task": line.task,
         "worker": line.worker or None,

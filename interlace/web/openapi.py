@@ -126,6 +126,7 @@ SCHEMAS: dict[str, Any] = {
             "at": _NUMBER,
             "level": _TEXT,
             "text": _TEXT,
+            "topology": _or_null("string"),
             "component": _or_null("string"),
             "task": _or_null("integer"),
             "worker": _or_null("string"),

@@ -24,7 +24,7 @@ from topology.graph.errors import StoppedError, TaskError, TopologyError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.handle import log
-from topology.handle.log_lines import CollectedLines, LogLine, LogLines
+from topology.handle.log_lines import CollectedLines, LogLine, LogLines, TaskNames
 from topology.handle.results import ExplainedReading, Reading
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.running import MakeHandle, RunningTopology
@@ -62,11 +62,13 @@ class LocalTopology(RunningTopology):
         self._life = 0
         self._active = True
         self._events = [Event(time.time(), State.RUNNING)]
-        self._log_lines = LogLines()
+        self._log_lines = LogLines(name)
         self._collected: CollectedLines | None = None
+        self._task_names = TaskNames(name, self._task_of)
         self._server: TopologyServer | None = None
         self._entry = EntryOfLives(lambda: self._group.ingest, self._outlived)
         self._group = self._new_group(topology)
+        log.addFilter(self._task_names)
         self._group.start()
 
     def fail(self, error: TaskError) -> None:
@@ -191,6 +193,7 @@ class LocalTopology(RunningTopology):
             server = self._server
             if was_running and self._error is None:
                 self._events.append(Event(time.time(), State.STOPPED))
+            log.removeFilter(self._task_names)
             if self._collected is not None:
                 log.removeHandler(self._collected)
         if was_running:

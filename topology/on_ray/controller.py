@@ -77,7 +77,7 @@ class ControllerProcess:
         self._background: set[asyncio.Task[None]] = set()
         self._events: deque[Event] = deque(maxlen=KEPT_EVENTS)
         # Lines are numbered on as lives are: no number comes twice, so that whoever follows them misses none.
-        self._lines = LogLines(int(time.time() * 1000) if again else 0)
+        self._lines = LogLines(charter.name, int(time.time() * 1000) if again else 0)
         self._activating = asyncio.Lock()
         self._asleep = again
         if again and is_forgotten(charter):

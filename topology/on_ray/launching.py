@@ -244,9 +244,11 @@ def _make(charter: Charter, name: str) -> Any:
         "max_restarts": 0 if charter.state is None else CONTROLLER_RESTARTS,
         "max_task_retries": 0,
         "num_cpus": 0,
-        # Beside the program: if another node is cut off, the two still reach each other, and it is named. Not `soft`:
-        # Ray then puts an actor without resources on any node.
-        "scheduling_strategy": NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False),
+        # Beside the program: if another node is cut off, the two still reach each other, and it is named. Where a state
+        # is kept, a controller that is lost with its node must find another.
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=charter.state is not None
+        ),
     }
     if charter.runtime_env is not None:
         options["runtime_env"] = dict(charter.runtime_env)

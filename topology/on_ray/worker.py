@@ -25,8 +25,7 @@ from topology.edges.sockets import Peer
 from topology.graph.errors import FencedError, InterlaceError, MissingPackageError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint, Secret
-from topology.handle.handle import log
-from topology.handle.log_lines import CollectedLines, LogLine, collect_prints
+from topology.handle.log_lines import CollectedLines, LogLine, collect_output
 from topology.handle.results_queue import Progress
 from topology.handle.status import Vitals
 from topology.journal.opening import Opened
@@ -258,8 +257,7 @@ class WorkerProcess:
 def collect_lines(task_of: Callable[[int], TaskName | None]) -> CollectedLines:
     """Begin to collect what this process logs and prints."""
     lines = CollectedLines(task_of)
-    log.addHandler(lines)
-    collect_prints(lines)
+    collect_output(lines)
     return lines
 
 
