@@ -244,10 +244,11 @@ def _make(charter: Charter, name: str) -> Any:
         "max_restarts": 0 if charter.state is None else CONTROLLER_RESTARTS,
         "max_task_retries": 0,
         "num_cpus": 0,
-        # Beside the program: if another node is cut off, the two still reach each other, and it is named. Where a state
-        # is kept, a controller that is lost with its node must find another.
+        # Beside the program: if another node is cut off, the two still reach each other, and it is named. Not `soft`:
+        # Ray then puts an actor without resources on any node. A topology that goes on without its program and has a
+        # state must survive the loss of that node, too, so its controller may be on any.
         "scheduling_strategy": NodeAffinitySchedulingStrategy(
-            ray.get_runtime_context().get_node_id(), soft=charter.state is not None
+            ray.get_runtime_context().get_node_id(), soft=charter.owner is None and charter.state is not None
         ),
     }
     if charter.runtime_env is not None:
