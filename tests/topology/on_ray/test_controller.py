@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
