@@ -33,6 +33,7 @@ from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
 from operators.intake.retention import Retention
 from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
 from operators.intake.source_progress import described
+from operators.intake.step_offsets import StepOffsets
 from operators.intake.waiting_run import SourceName
 from operators.query.durations import Duration, in_unit, written
 from operators.query.errors import JoinError
@@ -163,7 +164,10 @@ class GateTask(DecidingTask):
         self._step_rows = step_rows
         self._out_of_order = out_of_order or {}
         self._bounds: dict[str, Time] = {}
+        self._bounded: set[SourceName] = set()  # those with a bound of their own
         self._gate = ScaleGate(step_rows=step_rows, spill_directory=spill_directory)
+        self._offsets = StepOffsets()
+        self._rows_of_step: dict[tuple[str, str], tuple[int | None, int]] = {}
         self._sources: dict[str, set[SourceName]] = {stream: set() for stream in event_time}
         self._known: dict[tuple[str, str], SourceName] = {}
         self._announced: set[str] = set()
@@ -192,6 +196,9 @@ class GateTask(DecidingTask):
             sent = batch.rows.column(column)
             late = self._add(source, batch, sent)
         self._fresh += batch.num_rows
+        ordered = not (source.stream in self._out_of_order or source in self._bounded or UNORDERED in batch.labels)
+        kept = batch.num_rows - (0 if late is None else len(late.rows))
+        self._offsets.take(source, batch.first, batch.end, kept, ordered)
         report: list[Emit] = []
         if late is not None:
             times = sent if isinstance(sent, pa.Array) else pa.array(sent)
@@ -202,6 +209,7 @@ class GateTask(DecidingTask):
         source = self._source(origin.component, watermark.source)
         if watermark.bound is not None:
             self._gate.open(source, watermark.bound)
+            self._bounded.add(source)
         if watermark.time is not None:
             self._gate.promise(source, watermark.time)
         return ()
@@ -236,6 +244,10 @@ class GateTask(DecidingTask):
         took = [[source.stream, source.name, count] for source, count in step.took.items()]
         return Decision(step.end - 1, {"took": took}, self._reached())
 
+    @property
+    def step_rows(self) -> Mapping[tuple[str, str], tuple[int | None, int]]:
+        return self._rows_of_step
+
     def repeat(self, choice: Facts) -> Iterable[Emit]:
         self._fresh = 0
         took = {SourceName(source, stream): count for stream, source, count in choice["took"]}
@@ -258,7 +270,8 @@ class GateTask(DecidingTask):
         facts = state.facts
         self._schemas = {stream: next(rows).schema for stream in facts["streams"]}
         self._gate.resume(gate := GateState.read(facts, rows))
-        for source, _ in gate.sources:
+        for source, parts in gate.sources:
+            self._offsets.wait(source.name, sum(len(part.times) for part in parts))
             self._known[source.name.stream, source.name.name] = source.name
             self._sources[source.name.stream].add(source.name)
         self._positions.update(facts["positions"])
@@ -364,6 +377,7 @@ class GateTask(DecidingTask):
             if stream in step.streams:
                 yield Emit(self._numbered(stream, step))
         self._step = step
+        self._rows_of_step = self._offsets.release(step.took)
         yield Emit(Punctuation(step.end - 1, step.born))
 
     def _new_schemas(self, seq: int) -> Iterator[Emit]:

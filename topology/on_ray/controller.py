@@ -23,6 +23,7 @@ import ray
 from topology.graph.errors import StoppedError, TopologyError
 from topology.handle.log_lines import LogLine, LogLines
 from topology.handle.status import Event, State, Status, Vitals
+from topology.journal.step_rows import at_rows
 from topology.on_ray.by_value import loads
 from topology.on_ray.charter import (
     Charter,
@@ -245,7 +246,11 @@ class ControllerProcess:
         if failure.fenced:  # another topology has the state; to take it back would only begin a quarrel
             await self._fail(failure.text, failure.task)
         elif not failure.lost:
-            await self._end_life(Cause(failure.text, failure.task, in_task=True))
+            text = failure.text
+            if failure.after is not None and self._charter.state is not None:
+                text = at_rows(await self._workforce.rows_after(failure.after), text)
+            if life == self._workforce.life:
+                await self._end_life(Cause(text, failure.task, in_task=True))
         elif self._suspect is None:
             seconds = self._charter.leases.blame if self._charter.state is None else SUSPICION_SECONDS
             self._suspect = (failure, self._new_lease(seconds))

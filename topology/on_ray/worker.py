@@ -155,6 +155,10 @@ class WorkerProcess:
         """The task that a thread works for."""
         return None if self._group is None else self._group.task_of(thread)
 
+    def rows_after(self, seq: int) -> str:
+        """The rows of the step behind `seq` in words; known only where the state is kept."""
+        return "" if self._group is None else self._group.rows_after(seq)
+
     def savepoint(self) -> str:
         """Copy what is needed to go on from here; only where the state is kept."""
         state, opened = self._order.state, self._opened
@@ -239,7 +243,7 @@ class WorkerProcess:
 
     def _failed(self, error: TaskError) -> None:
         fenced = isinstance(error.__cause__, FencedError)
-        self._fail(Failure((error.component, error.task), error.traceback_text, fenced=fenced))
+        self._fail(Failure((error.component, error.task), error.traceback_text, fenced=fenced, after=error.after))
 
     def _journal_ended(self, error: InterlaceError) -> None:
         """Tell the controller, whoever meets the error: a row that comes in, or the task that decides."""

@@ -76,12 +76,14 @@ class Failure:
 
     lost:   only because another process went away.
     fenced: because somebody else has taken over the state, and keeps it.
+    after:  where the text does not name the rows: the end of the last step that the task was through with.
     """
 
     task: TaskName | None
     text: str
     lost: bool = False
     fenced: bool = False
+    after: int | None = None
 
 
 def worker_class(name: str) -> type:
@@ -128,6 +130,9 @@ def worker_class(name: str) -> type:
 
         def lines(self) -> Any:
             return self._lines.fetch()
+
+        def rows_after(self, seq: int) -> str:
+            return self._process.rows_after(seq)
 
         def savepoint(self) -> str:
             return self._process.savepoint()

@@ -37,6 +37,9 @@ START_SECONDS = 120.0
 """How long no worker may answer while they start; each answer begins a new wait."""
 
 STOP_SECONDS = 5.0
+ROWS_SECONDS = 1.0
+"""Less than a worker that is not to blame is suspected for."""
+
 NAME_SECONDS = 0.1
 """How often to try a name that Ray has not given back yet."""
 
@@ -177,11 +180,22 @@ class Workforce:
 
     async def savepoint(self) -> str:
         """Let the worker that keeps the state copy it; return where the copy is."""
+        place: str = await _answer(self._keeper.actor.savepoint.remote())
+        return place
+
+    async def rows_after(self, seq: int) -> str:
+        """The rows of the step behind `seq` in words, if the worker that keeps the state knows and answers soon."""
+        try:
+            rows: str = await asyncio.wait_for(_answer(self._keeper.actor.rows_after.remote(seq)), ROWS_SECONDS)
+        except (ray.exceptions.RayError, TimeoutError):
+            return ""
+        return rows
+
+    @property
+    def _keeper(self) -> Worker:
         state = self._charter.state
         assert state is not None
-        keeper = next(worker for worker in self.workers if state.task in worker.plan.tasks)
-        place: str = await _answer(keeper.actor.savepoint.remote())
-        return place
+        return next(worker for worker in self.workers if state.task in worker.plan.tasks)
 
     async def metrics(self, seconds: float) -> tuple[TaskMetrics, ...]:
         """What each task has counted."""

@@ -33,6 +33,7 @@ from topology.journal.opening import Opened
 from topology.journal.recording import RecordedSteps, RecordingCore, repeat
 from topology.journal.snapshot_rounds import SnapshotRounds
 from topology.journal.snapshots import Snapshot, Snapshots
+from topology.journal.step_rows import at_rows, rows_in_words
 from topology.process.task_threads import DrivenTask, TaskThreads
 from topology.process.ticker import Ticker
 from topology.process.vitals import read_vitals
@@ -151,6 +152,7 @@ class TaskGroup:
             tasks = tasks_with_snapshots(topology)
             self.rounds = SnapshotRounds(opened.journal, opened.life, tasks, snapshots)
         self._recorded_progress: Ticket | None = None
+        self._steps: RecordedSteps | None = None
         self._spill_directory = settings.spill_directory
         self.tasks = {
             (component, number): HostedTask(topology, topology.node(component), number, settings)
@@ -375,7 +377,7 @@ class TaskGroup:
                 failure.__cause__ = error
                 self._on_failure(failure)
 
-        steps = RecordedSteps(task, opened.journal, send, sent, lost, self.rounds)
+        steps = self._steps = RecordedSteps(task, opened.journal, send, sent, lost, self.rounds)
         resumes = opened.resumes(self.topology.sinks)
         again = repeat(task, hosted.origins, resumes, opened.replay, opened.journal)
         core = RecordingCore(task, hosted.origins, hosted.counters, steps, again)
@@ -451,11 +453,34 @@ class TaskGroup:
 
     def _task_failed(self, driven: DrivenTask, error: BaseException) -> None:
         name = next(name for name, each in self.driven.items() if each is driven)
-        self._fail(self.tasks[name], error)
+        hosted, core = self.tasks[name], driven.core
+        rows = self._rows_of(hosted, core.last)
+        rows = rows or self.rows_after(core.passed)
+        self._fail(hosted, error, rows, None if rows else core.passed)
 
-    def _fail(self, hosted: HostedTask, error: BaseException) -> None:
+    def _rows_of(self, hosted: HostedTask, last: tuple[int, Message] | None) -> str:
+        """The rows that a task was given last, in words, where they are those of a source; otherwise nothing."""
+        if last is None or not isinstance(last[1], Batch) or not last[1].source:
+            return ""
+        (index, batch), origins = last, self.topology.origins(hosted.node.name)
+        producer = origins[index].component
+        stream = batch.stream if producer == self.topology.sequencer else producer
+        if stream not in self.topology.inputs:
+            return ""
+        edges = [edge for edge in self.topology.edges if (edge.producer, edge.consumer) == (producer, hosted.node.name)]
+        if all(edge.grouping.keeps_batches for edge in edges):
+            return rows_in_words(stream, batch.source, batch.first, batch.end)
+        return f"rows from {batch.first:,} on of {stream} from {batch.source}"
+
+    def rows_after(self, seq: int) -> str:
+        """The rows of the step behind `seq` in words, where that is known."""
+        return "" if self._steps is None else self._steps.rows.after(seq)
+
+    def _fail(self, hosted: HostedTask, error: BaseException, rows: str = "", after: int | None = None) -> None:
         call_hooks(self._hooks, lambda hook: hook.on_error(hosted.context, error))
-        self._on_failure(TaskError(*hosted.name, user_traceback(error)))
+        failure = TaskError(*hosted.name, at_rows(rows, user_traceback(error)))
+        failure.after = after
+        self._on_failure(failure)
 
     def _put_input(self, inbox: Inbox, message: Message) -> None:
         """Queue a message for an input; log a warning while it waits because results are unread."""
