@@ -18,7 +18,7 @@ from operators.resolved_join import ResolvedJoin
 from operators.routing.pair_check import PairCheck
 from operators.routing.payload_plan import PayloadPlan
 from operators.state_estimates import row_bytes, rows_in_words
-from topology import Metrics, Plan
+from topology import Metrics, Plan, TaskMetrics
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,28 @@ def _observed(join: ResolvedJoin, metrics: Metrics) -> Iterator[str]:
         about += [f"index {name}" for name in chosen]
         if about or task.busy_seconds >= 0.05:
             yield f"{task.component}[{task.task}]: {', '.join([f'{task.busy_seconds:.2f} s busy', *about])}"
+    for task in metrics.tasks:
+        yield from _chosen_now(join, task)
+
+
+def _chosen_now(join: ResolvedJoin, task: TaskMetrics) -> Iterator[str]:
+    """How selective each comparison is by the newest rows of a task, and what would be chosen by them."""
+    _, _, suffix = task.component.partition(".")
+    branch = join.condition.branches[int(suffix) - 1 if suffix.isdecimal() else 0]
+    named = [str(dimension) for dimension in branch.dimensions]
+    for side, role in enumerate(join.roles):
+        shares = task.details.get("selectivity", {}).get(SIDES[side])
+        if shares is None or len(shares) != len(named):
+            continue
+        leaves = ", ".join(f"{name} leaves {share:.2%}" for name, share in zip(named, shares, strict=True))
+        choice = ""
+        if index := task.details.get("index", {}).get(SIDES[side]):
+            as_now = "as it would be chosen now" if index["has"] == index["now"] else f"now it would be {index['now']}"
+            choice = f"; index {index['has']}, {as_now}: {index['reason']}"
+        elif pair := task.details.get("indexed", {}).get(SIDES[side]):
+            has, now = (" and ".join(dict.fromkeys(named[one] for one in pair[key])) for key in ("has", "now"))
+            choice = f"; indexed by {has}, {'as it would be now' if has == now else f'now it would be {now}'}"
+        yield f"{task.component}[{task.task}], the newest rows of {role}: {leaves}{choice}"
 
 
 def _bytes(count: float) -> str:

@@ -139,6 +139,12 @@ class RunningJoin(Handle):
     def savepoint(self) -> str:
         return self._running.savepoint()
 
+    def deactivate(self) -> None:
+        self._running.deactivate()
+
+    def activate(self) -> None:
+        self._running.activate()
+
     def stop(self) -> None:
         self._running.stop()
 

@@ -133,12 +133,13 @@ def status_command(name: str, address: str | None, as_json: bool) -> None:
 
         say_json(status_as_json(status))
     else:
-        notes = [note for note, holds in (("detached", status.detached), ("encrypted", status.encrypted)) if holds]
+        kinds = (("deactivated", not status.active), ("detached", status.detached), ("encrypted", status.encrypted))
+        notes = [note for note, holds in kinds if holds]
         state = click.style(status.state.value, fg=COLOURS[status.state.value])
         click.echo(f"{status.name}: {', '.join([state, *notes])}")
         print_workers(status)
-        if status.error:
-            click.echo(status.error, err=True)
+        for text in filter(None, (status.error, status.trouble)):
+            click.echo(text, err=True)
     if status.state.value == "failed":
         raise click.exceptions.Exit(Exit.FAILED)
 

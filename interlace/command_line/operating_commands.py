@@ -1,4 +1,4 @@
-"""Commands for whoever looks after topologies on a cluster: logs, errors, savepoint, rebalance, ui."""
+"""Commands for whoever looks after topologies on a cluster: logs, errors, deactivate, savepoint, rebalance, ui."""
 
 from __future__ import annotations
 
@@ -90,6 +90,42 @@ def event_as_json(event: Event) -> dict[str, Any]:
     """A failure for programs."""
     task = None if event.task is None else f"{event.task[0]}/{event.task[1]}"
     return {"at": event.at, "state": event.state.value, "task": task, "text": event.text}
+
+
+@click.command("deactivate", short_help="Let a topology take no more rows, for a while.")
+@click.argument("name")
+@address_option
+@json_option
+def deactivate(name: str, address: str | None, as_json: bool) -> None:
+    """Let a topology take no more rows, from any program or spout, until `interlace activate`.
+
+    Whoever sends rows waits. What has been taken goes on to its results, and windows stay.
+    """
+    _set_active(name, address, active=False, as_json=as_json)
+
+
+@click.command("activate", short_help="Let a topology take rows again.")
+@click.argument("name")
+@address_option
+@json_option
+def activate(name: str, address: str | None, as_json: bool) -> None:
+    """Let a topology take rows again, after `interlace deactivate`. Whoever waited to send goes on."""
+    _set_active(name, address, active=True, as_json=as_json)
+
+
+def _set_active(name: str, address: str | None, *, active: bool, as_json: bool) -> None:
+    with failures():
+        from topology import attach
+
+        with attach(name, address=address) as running:
+            if active:
+                running.activate()
+            else:
+                running.deactivate()
+    if as_json:
+        say_json({"name": name, "active": active})
+    else:
+        click.echo(f"'{name}' takes rows" if active else f"'{name}' takes no rows until it is activated")
 
 
 @click.command("savepoint", short_help="Copy the state of a topology.")
@@ -193,4 +229,4 @@ def ui(
             server.wait()
 
 
-OPERATING_COMMANDS = (logs, errors, savepoint, rebalance, ui)
+OPERATING_COMMANDS = (logs, errors, deactivate, activate, savepoint, rebalance, ui)

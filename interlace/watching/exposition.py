@@ -36,6 +36,7 @@ _WORKER = ("topology", "worker", "node")
 
 FAMILIES = (
     Family("interlace_up", "gauge", ("topology",), "Whether the topology runs: 1, otherwise 0."),
+    Family("interlace_active", "gauge", ("topology",), "Whether it takes rows: 1, or 0 while it is deactivated."),
     Family("interlace_recoveries_total", "counter", ("topology",), "How often it has been started again."),
     Family("interlace_rows_in_total", "counter", _TASK, "Rows that a task has taken."),
     Family("interlace_rows_out_total", "counter", _TASK, "Rows that a task has emitted."),
@@ -52,6 +53,9 @@ FAMILIES = (
     Family("interlace_late_rows_total", "counter", ("topology", "reason"), "Rows that take no part in the join."),
     Family("interlace_waiting_rows", "gauge", ("topology",), "Rows that wait for slower sources."),
     Family("interlace_spilled_bytes", "gauge", ("topology",), "Bytes of waiting rows on disk."),
+    Family("interlace_log_bytes", "gauge", ("topology",), "Bytes of the log that keeps the state."),
+    Family("interlace_checkpoint_bytes", "gauge", ("topology",), "Bytes of the snapshots that belong to the log."),
+    Family("interlace_window_rows", "gauge", ("topology",), "Rows that are live in windows."),
     Family("interlace_source_behind_seconds", "gauge", ("topology", "stream", "source"),
            "How far the event time of a source is behind the furthest one."),
     Family("interlace_source_awaited", "gauge", ("topology", "stream", "source"),
@@ -59,6 +63,7 @@ FAMILIES = (
     Family("interlace_worker_memory_bytes", "gauge", _WORKER, "Memory of a process."),
     Family("interlace_worker_free_memory_bytes", "gauge", _WORKER, "Memory that its machine could still give."),
     Family("interlace_worker_free_disk_bytes", "gauge", _WORKER, "Disk space that is left for spilling."),
+    Family("interlace_worker_free_state_bytes", "gauge", _WORKER, "What is left where the process keeps the state."),
     Family("interlace_worker_silent_seconds", "gauge", _WORKER, "Seconds since the last sign of life of a process."),
 )  # fmt: skip
 
@@ -99,6 +104,7 @@ def _collect(look: Look, values: Mapping[str, Values]) -> None:
         values[f"interlace_{family}"].append(((name, *labels), float(value)))
 
     put("up", status.state is State.RUNNING)
+    put("active", status.active)
     put("recoveries_total", status.recoveries)
     edges: dict[tuple[str, str], tuple[int, int]] = {}
     for task in look.metrics.tasks:
@@ -123,6 +129,9 @@ def _collect(look: Look, values: Mapping[str, Values]) -> None:
         put("late_rows_total", found["rows"], reason)
     put("waiting_rows", look.metrics.total("waiting_rows"))
     put("spilled_bytes", look.metrics.total("spilled_bytes"))
+    put("log_bytes", look.log_bytes)
+    put("checkpoint_bytes", look.checkpoint_bytes)
+    put("window_rows", look.window_rows)
     for source in look.sources:
         names = (source["stream"], source["source"])
         put("source_awaited", source["awaited"], *names)
@@ -134,6 +143,8 @@ def _collect(look: Look, values: Mapping[str, Values]) -> None:
             put("worker_memory_bytes", worker.vitals.memory, worker.name, worker.node)
             put("worker_free_memory_bytes", worker.vitals.free_memory, worker.name, worker.node)
             put("worker_free_disk_bytes", worker.vitals.free_disk, worker.name, worker.node)
+            if worker.vitals.free_state is not None:
+                put("worker_free_state_bytes", worker.vitals.free_state, worker.name, worker.node)
 
 
 def _latency(look: Look) -> Iterator[str]:

@@ -58,6 +58,37 @@ class Look:
         return sum(self.metrics.total(name) for name in STATE_COUNTERS)
 
     @property
+    def log_bytes(self) -> int:
+        """Bytes of the log, where a state is kept."""
+        return sum(worker.vitals.log_bytes for worker in self.status.workers if worker.vitals)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Bytes of the snapshots that belong to the log."""
+        return sum(worker.vitals.checkpoint_bytes for worker in self.status.workers if worker.vitals)
+
+    @property
+    def free_memory_bytes(self) -> int | None:
+        """What the machine with the least memory left could still give; None if nothing is known."""
+        return min((worker.vitals.free_memory for worker in self.status.workers if worker.vitals), default=None)
+
+    @property
+    def window_rows(self) -> float:
+        """Rows that are live in the windows of all streams."""
+        return sum(value for task in self.metrics.tasks for name, value in task.own.items() if name.endswith("_live"))
+
+    @property
+    def window_fill(self) -> float | None:
+        """Which share of the fullest window has rows; None where no window has a greatest number of rows."""
+        shares = [
+            value / most
+            for task in self.metrics.tasks
+            for name, value in task.own.items()
+            if name.endswith("_live") and (most := task.own.get(f"{name.removesuffix('_live')}_window"))
+        ]
+        return min(1.0, max(shares)) if shares else None
+
+    @property
     def waiting_bytes(self) -> int:
         """Bytes of messages on their way."""
         return sum(task.waiting_bytes for task in self.metrics.tasks)

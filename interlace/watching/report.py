@@ -15,9 +15,11 @@ def status_as_json(status: Status) -> dict[str, Any]:
     return {
         "name": status.name,
         "state": status.state.value,
+        "active": status.active,
         "detached": status.detached,
         "encrypted": status.encrypted,
         "error": status.error or None,
+        "trouble": status.trouble or None,
         "recoveries": status.recoveries,
         "workers": [
             {
@@ -29,6 +31,9 @@ def status_as_json(status: Status) -> dict[str, Any]:
                 "memory_bytes": None if worker.vitals is None else worker.vitals.memory,
                 "free_memory_bytes": None if worker.vitals is None else worker.vitals.free_memory,
                 "free_disk_bytes": None if worker.vitals is None else worker.vitals.free_disk,
+                "log_bytes": None if worker.vitals is None else worker.vitals.log_bytes,
+                "checkpoint_bytes": None if worker.vitals is None else worker.vitals.checkpoint_bytes,
+                "free_state_bytes": None if worker.vitals is None else worker.vitals.free_state,
             }
             for worker in status.workers
         ],
@@ -68,6 +73,9 @@ def report(watch: Watch) -> dict[str, Any]:
         "late_rows": int(now.metrics.total("late")),
         "rejected_rows": int(now.metrics.total("rejected")),
         "state_bytes": now.state_bytes,
+        "log_bytes": now.log_bytes,
+        "checkpoint_bytes": now.checkpoint_bytes,
+        "window_fill": now.window_fill,
         "components": [
             {
                 **load_as_json(components[node.name]),
@@ -187,6 +195,7 @@ def line_as_json(line: LogLine) -> dict[str, Any]:
         "at": line.at,
         "level": line.level,
         "text": line.text,
+        "topology": line.topology or None,
         "component": line.component or None,
         "task": line.task,
         "worker": line.worker or None,

@@ -77,7 +77,10 @@ def judge(look: Look, before: Look, components: Mapping[str, Load], earlier: Seq
             "stopped": "It has been stopped.",
         }[state]
         return Verdict(state, summary, speed, sentence, loss, outlook, component)
-    problems = [text for text, holds in ((sentence, troubled), (loss, lost_now), (outlook, short)) if holds]
+    idle = "It takes no rows until it is activated." if not look.status.active else ""
+    waits = f"{look.status.trouble}." if look.status.trouble else ""
+    problems = [text for text in (waits, idle) if text]
+    problems += [text for text, holds in ((sentence, troubled), (loss, lost_now), (outlook, short)) if holds]
     recovered = look.status.recoveries
     healed = f" It has recovered {times(recovered)}." if recovered else ""
     if problems:
@@ -183,7 +186,10 @@ def _outlook(look: Look, earlier: Sequence[Look]) -> tuple[str, bool]:
             for what, free, used in (
                 ("memory", worker.vitals.free_memory, [_memory(each, worker.name) for each in looks]),
                 ("disk space", worker.vitals.free_disk, [_spilled(each) for each in looks]),
+                ("state's disk space", worker.vitals.free_state, [_kept(each) for each in looks]),
             ):
+                if free is None:
+                    continue
                 rates = [
                     (after - before) / max(later.at - sooner.at, 1e-3)
                     for (sooner, before), (later, after) in pairwise(zip(looks, used, strict=True))
@@ -194,7 +200,8 @@ def _outlook(look: Look, earlier: Sequence[Look]) -> tuple[str, bool]:
     if found:
         left, text = min(found)
         return text, left < 3600.0
-    return f"Nothing runs out soon: windows hold {size(look.state_bytes)}, {size(_spilled(look))} are on disk.", False
+    on_disk = _spilled(look) + _kept(look)
+    return f"Nothing runs out soon: windows hold {size(look.state_bytes)}, {size(on_disk)} are on disk.", False
 
 
 def _memory(look: Look, worker: str) -> float:
@@ -203,6 +210,10 @@ def _memory(look: Look, worker: str) -> float:
 
 def _spilled(look: Look) -> float:
     return look.metrics.total("spilled_bytes")
+
+
+def _kept(look: Look) -> float:
+    return float(look.log_bytes + look.checkpoint_bytes)
 
 
 def _cores(look: Look) -> int:

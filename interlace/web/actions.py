@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from topology import Handle, InterlaceError
+from topology import Handle, InterlaceError, Status
 
 
 class ActionError(InterlaceError):
@@ -58,6 +58,12 @@ def _rebalance(running: Handle, arguments: dict[str, Any]) -> None:
 ACTIONS: Mapping[str, Action] = {
     action.name: action
     for action in (
+        Action(
+            "deactivate",
+            "Take no more rows until it is activated: calls that send wait",
+            lambda running, arguments: running.deactivate(),
+        ),
+        Action("activate", "Take rows again", lambda running, arguments: running.activate()),
         Action("savepoint", "Copy the state", lambda running, arguments: running.savepoint()),
         Action("rebalance", "Change the number of tasks of components", _rebalance, {"tasks": "counts"}, ("tasks",)),
         Action(
@@ -66,3 +72,9 @@ ACTIONS: Mapping[str, Action] = {
         Action("stop", "Stop, for everyone who uses it", lambda running, arguments: running.stop()),
     )
 }
+
+
+def offered(status: Status) -> list[str]:
+    """The names of the actions that make sense now."""
+    senseless = "activate" if status.active else "deactivate"
+    return [name for name in ACTIONS if name != senseless]

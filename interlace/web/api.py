@@ -23,7 +23,7 @@ from interlace.watching.exposition import CONTENT_TYPE, exposition
 from interlace.watching.report import graph, line_as_json, report, status_as_json
 from interlace.watching.watch import Watch, jsonable
 from interlace.web.access import TokenRequired
-from interlace.web.actions import ACTIONS, Action, ActionError
+from interlace.web.actions import ACTIONS, Action, ActionError, offered
 from interlace.web.desk import Desk
 from interlace.web.openapi import openapi_document
 from topology import (
@@ -121,7 +121,7 @@ class Api:
     def _shown(self, name: str) -> dict[str, Any]:
         try:
             watch = self._desk.watch(name)
-            return {**report(watch), "actions": list(ACTIONS)}
+            return {**report(watch), "actions": offered(watch.now()[0].status)}
         except UnknownTopologyError:
             raise
         except InterlaceError:  # one that has failed tells only its status

@@ -47,9 +47,11 @@ _LOAD = {
 _STATUS = {
     "name": _TEXT,
     "state": {"enum": ["starting", "running", "recovering", "failed", "stopped"]},
+    "active": {"type": "boolean"},
     "detached": {"type": "boolean"},
     "encrypted": {"type": "boolean"},
     "error": _or_null("string"),
+    "trouble": _or_null("string"),
     "recoveries": {"type": "integer"},
     "workers": _array(
         _object(
@@ -62,6 +64,9 @@ _STATUS = {
                 "memory_bytes": _or_null("integer"),
                 "free_memory_bytes": _or_null("integer"),
                 "free_disk_bytes": _or_null("integer"),
+                "log_bytes": _or_null("integer"),
+                "checkpoint_bytes": _or_null("integer"),
+                "free_state_bytes": _or_null("integer"),
             }
         )
     ),
@@ -91,6 +96,9 @@ SCHEMAS: dict[str, Any] = {
                             "outlook": _TEXT,
                         }
                     ),
+                    "log_bytes": {"type": "integer"},
+                    "checkpoint_bytes": {"type": "integer"},
+                    "window_fill": _or_null("number"),
                     "components": _array(_object({**_LOAD, "kind": _TEXT, "class": _TEXT, "note": _TEXT})),
                     "edges": _array(
                         _object(
@@ -118,6 +126,7 @@ SCHEMAS: dict[str, Any] = {
             "at": _NUMBER,
             "level": _TEXT,
             "text": _TEXT,
+            "topology": _or_null("string"),
             "component": _or_null("string"),
             "task": _or_null("integer"),
             "worker": _or_null("string"),

@@ -33,6 +33,7 @@ from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
 from operators.intake.retention import Retention
 from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
 from operators.intake.source_progress import described
+from operators.intake.step_offsets import StepOffsets
 from operators.intake.time_unit import TIME
 from operators.intake.unit_watch import UnitWatch
 from operators.intake.waiting_run import SourceName
@@ -164,9 +165,12 @@ class GateTask(DecidingTask):
         self._step_rows = step_rows
         self._out_of_order = out_of_order or {}
         self._bounds: dict[str, Time] = {}
+        self._bounded: set[SourceName] = set()  # those with a bound of their own
         self._gate = ScaleGate(step_rows=step_rows, spill_directory=spill_directory)
         self._units = UnitWatch(self._gate)
         self._delays: dict[SourceName, Time] = {}  # bounds that came before the type of their stream
+        self._offsets = StepOffsets()
+        self._rows_of_step: dict[tuple[str, str], tuple[int | None, int]] = {}
         self._sources: dict[str, set[SourceName]] = {stream: set() for stream in event_time}
         self._known: dict[tuple[str, str], SourceName] = {}
         self._announced: set[str] = set()
@@ -197,6 +201,9 @@ class GateTask(DecidingTask):
             sent = batch.rows.column(column)
             late = self._add(source, batch, sent)
         self._fresh += batch.num_rows
+        ordered = not (source.stream in self._out_of_order or source in self._bounded or UNORDERED in batch.labels)
+        kept = batch.num_rows - (0 if late is None else len(late.rows))
+        self._offsets.take(source, batch.first, batch.end, kept, ordered)
         report: list[Emit] = []
         if late is not None:
             times = sent if isinstance(sent, pa.Array) else pa.array(sent)
@@ -206,6 +213,7 @@ class GateTask(DecidingTask):
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
         source = self._source(origin.component, watermark.source)
         if watermark.bound is not None:
+            self._bounded.add(source)
             if self._event_time[source.stream] is not None and source.stream not in self._schemas:
                 self._delays[source] = watermark.bound
             else:
@@ -245,6 +253,10 @@ class GateTask(DecidingTask):
         took = [[source.stream, source.name, count] for source, count in step.took.items()]
         return Decision(step.end - 1, {"took": took, "unit": self._units.unit}, self._reached())
 
+    @property
+    def step_rows(self) -> Mapping[tuple[str, str], tuple[int | None, int]]:
+        return self._rows_of_step
+
     def repeat(self, choice: Facts) -> Iterable[Emit]:
         self._fresh = 0
         self._units.settle(choice["unit"])
@@ -275,7 +287,8 @@ class GateTask(DecidingTask):
             assert bound is not None, "a bound is a length"
             self._delays[SourceName(name, stream)] = bound
         self._gate.resume(gate := GateState.read(facts, rows))
-        for source, _ in gate.sources:
+        for source, parts in gate.sources:
+            self._offsets.wait(source.name, sum(len(part.times) for part in parts))
             self._known[source.name.stream, source.name.name] = source.name
             self._sources[source.name.stream].add(source.name)
         self._positions.update(facts["positions"])
@@ -395,6 +408,7 @@ class GateTask(DecidingTask):
             if stream in step.streams:
                 yield Emit(self._numbered(stream, step))
         self._step = step
+        self._rows_of_step = self._offsets.release(step.took)
         yield Emit(Punctuation(step.end - 1, step.born))
 
     def _new_schemas(self, seq: int) -> Iterator[Emit]:

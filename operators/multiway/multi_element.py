@@ -147,12 +147,15 @@ class MultiTask(Task):
 
     def metrics(self) -> Mapping[str, float]:
         live = {f"{name}_live": float(role.live) for name, role in zip(self._condition.roles, self._roles, strict=True)}
+        windows = zip(self._condition.roles, self._described.windows, strict=True)
+        most = {f"{name}_window": float(window.rows) for name, window in windows if window.rows is not None}
         return {
             "results": float(self._emitted),
             "answered": float(self._next),
             "combinations": float(self._probed),
             "payload_bytes": float(sum(role.nbytes for role in self._roles)),
             **live,
+            **most,
         }
 
     def details(self) -> Facts:

@@ -186,6 +186,9 @@ class RouterTask(Task):
         for side, name in enumerate(SIDES):
             arrived, live = self._borders.arrived[side], self._borders.live[side]
             counted |= {f"{name}_rows": float(arrived), f"{name}_live": float(arrived - live)}
+            most = self._description.sides[side].window.rows
+            if most is not None:
+                counted[f"{name}_window"] = float(most)
         return counted
 
     def _numbered(self, batches: tuple[Batch | None, Batch | None]) -> tuple[KeyedRows, KeyedRows] | None:

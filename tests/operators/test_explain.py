@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pytest
 
-from operators import CountWindow, IndexJoin, JoinRun, StreamJoin, TimeWindow
+from operators import CountWindow, IndexJoin, JoinRun, RunningJoin, SPOJoin, StreamJoin, TimeWindow
 from tests.operators.surface_check import ENGINES
 from tests.topology.graph.pictures import edges_behind_boxes
 
 ROWS = pa.table({"id": range(40), "k": [i % 4 for i in range(40)], "x": [float(i * 7 % 11) for i in range(40)]})
 
 
-def section(join: StreamJoin | JoinRun, name: str) -> str:
+def section(join: StreamJoin | JoinRun | RunningJoin, name: str) -> str:
     return "\n".join(line for title, lines in join.explain().sections if title == name for line in lines)
 
 
@@ -68,6 +70,39 @@ def test_a_running_join_explains_itself() -> None:
     with StreamJoin("R", "S", "R.x < S.x", CountWindow(9)).launch() as running:
         running.send("R", ROWS)
         assert "observed" in str(running.explain())
+
+
+def test_a_running_join_shows_how_selective_it_is_now_and_what_would_be_chosen() -> None:
+    join = StreamJoin("R", "S", "abs(R.x - S.x) <= 1", CountWindow(500), using=IndexJoin(threads=1, index="BPlusTree"))
+    rows = pa.table({"x": list(range(100))})
+    with join.launch() as running:
+        for stream in "RS":
+            running.send(stream, rows)
+        running.finish()
+        list(running.results())
+        observed = section(running, "observed")
+    for role in "RS":
+        line = next(line for line in observed.splitlines() if f"[0], the newest rows of {role}: " in line)
+        assert re.search(r" leaves \d\.\d\d%; index BPlusTree, as it would be chosen now: as asked for", line)
+
+
+def test_spo_join_shows_which_comparisons_it_would_index_now() -> None:
+    """The first rows decide for good; later ones may be different."""
+    condition = "R.x < S.x AND R.y < S.y AND R.z < S.z"
+    join = StreamJoin("R", "S", condition, CountWindow(500), using=SPOJoin(1), step_rows=100)
+
+    def rows(x: int, y: int, z: int) -> pa.Table:
+        return pa.table({"x": [x] * 100, "y": [y] * 100, "z": [z] * 100})
+
+    with join.launch() as running:
+        for r, s in ((rows(1, 1, 1), rows(0, 0, 2)), (rows(1, 1, 1), rows(2, 0, 0))):
+            for stream, table in (("R", r), ("S", s)):
+                running.send(stream, table)
+        running.finish()
+        list(running.results())
+        observed = section(running, "observed")
+    assert re.search(r"the newest rows of R: R.x < S.x leaves \d+.*%, R.y < S.y leaves 0.00%, R.z < S.z", observed)
+    assert "indexed by R.x < S.x and R.y < S.y, now it would be R.y < S.y and R.z < S.z" in observed
 
 
 def test_a_notebook_shows_a_table_and_the_graph_without_interpreting_names() -> None:

@@ -37,6 +37,9 @@ class Disk(Protocol):
     def read(self, name: str) -> pa.Buffer:
         """The whole content of a file."""
 
+    def size(self, name: str) -> int:
+        """The bytes of a file."""
+
     def delete(self, name: str) -> None:
         """Remove a file; nothing happens if there is none."""
 

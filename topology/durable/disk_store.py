@@ -39,6 +39,9 @@ class DiskStore(Store):
     def segments(self) -> list[str]:
         return [name for name in self._disk.names() if name.startswith(_SEGMENT)]
 
+    def size(self, segment: str) -> int:
+        return self._disk.size(segment)
+
     def delete(self, segment: str) -> None:
         self._disk.delete(segment)
         self._created.discard(segment)

@@ -56,6 +56,9 @@ class LocalDisk:
         with pa.OSFile(os.fspath(self.directory / name)) as file:
             return file.read_buffer()
 
+    def size(self, name: str) -> int:
+        return (self.directory / name).stat().st_size
+
     def delete(self, name: str) -> None:
         file = self._open.pop(name, None)
         if file is not None:

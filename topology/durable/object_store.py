@@ -49,6 +49,10 @@ class ObjectStore(Store):
     def segments(self) -> list[str]:
         return self._list(self._segments)
 
+    def size(self, segment: str) -> int:
+        found = self._files.get_file_info(pafs.FileSelector(f"{self._segments}/{segment}", allow_not_found=True))
+        return sum(info.size or 0 for info in found)
+
     def delete(self, segment: str) -> None:
         try:
             self._files.delete_dir(f"{self._segments}/{segment}")

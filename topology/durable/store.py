@@ -35,6 +35,10 @@ class Store(ABC):
         """The names of all segments."""
 
     @abstractmethod
+    def size(self, segment: str) -> int:
+        """The bytes of a segment."""
+
+    @abstractmethod
     def delete(self, segment: str) -> None:
         """Remove a segment; nothing happens if it is gone."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from topology.graph.errors import StoppedError
 from topology.graph.messages import Batch, End, Idle, Message, Watermark
 from topology.journal.opening import Opened
 from topology.journal.replay import Replay
+from topology.tasks.activity import Activity
 
 Failure = Callable[[], Exception | None]
 
@@ -62,14 +63,22 @@ class Ingest:
     clock:  decides which sources are idle; None: that of the machine, with a thread that looks at it. Whoever gives
             another one calls `report_idle`.
     opened: a journal that everything is recorded in before it is acknowledged; None: nothing survives this process.
+    activity: whether rows are taken just now.
 
     Only `send` and `finish` wait for room. The other methods return at once even while the topology takes nothing, so
     that writers can stage and commit everything before anyone begins to read results.
     """
 
     def __init__(
-        self, spill_directory: str | None = None, clock: EntryClock | None = None, opened: Opened | None = None
+        self,
+        spill_directory: str | None = None,
+        clock: EntryClock | None = None,
+        opened: Opened | None = None,
+        activity: Activity | None = None,
     ) -> None:
+        self._activity = activity or Activity()
+        self._deactivated = ExitStack()
+        self._changing = threading.Lock()
         self._record = Recorder(None if opened is None else opened.journal)
         self._replay = None if opened is None else opened.replay
         self._resumed = threading.Event()
@@ -149,6 +158,19 @@ class Ingest:
                 target.put(End())
         self._resumed.set()
 
+    def set_active(self, active: bool) -> None:
+        """Take rows from now on, or none: calls that bring some wait. What has been taken goes on.
+
+        The clock stands while none are taken, because nobody can help being silent then.
+        """
+        with self._changing:
+            if active is self._activity.is_active:
+                return
+            self._activity.change(active)
+            self._deactivated.close()
+            if not active:
+                self._deactivated.enter_context(self._clock.sending())
+
     @property
     def streams(self) -> tuple[str, ...]:
         """The streams that enter here."""
@@ -176,6 +198,7 @@ class Ingest:
     def take(self, stream: str, source: str, rows: pa.RecordBatch, offset: int | None = None) -> int:
         """As `send`, but do not wait until the rows are durable: `flush` does."""
         target = self._ready(stream)
+        self._wait_until_active(target)
         with self._sending(), target.order:
             new = rows if offset is None else target.ledger.new_rows(source, rows, offset)
             if new is not None:
@@ -312,12 +335,15 @@ class Ingest:
 
     def commit_micro_batch(self, stream: str, feed: str, query: str, number: int, attempts: Mapping[str, int]) -> None:
         """See `StreamFeeds.commit`."""
-        self._ready(stream).feeds.commit(feed, query, number, attempts)
+        target = self._ready(stream)
+        self._wait_until_active(target)
+        target.feeds.commit(feed, query, number, attempts)
 
     def close(self) -> None:
         """Drop staged rows and stop the threads."""
         self._closed.set()
         self._resumed.set()
+        self._activity.close()
         if self._resuming is not None:
             self._resuming.join(JOIN_SECONDS)
         for target in self._streams.values():
@@ -367,6 +393,7 @@ class Ingest:
                         ending = target.ends_when_drained
                         break
                 if committed.rows is not None:
+                    self._activity.wait(f"committed rows of '{stream}'")
                     with self._sending(), target.order:
                         batch = target.ledger.release(committed.source, committed.rows, committed.times)
                         target.put(batch)
@@ -377,6 +404,10 @@ class Ingest:
                         self._announce_end(stream, committed.source)
             if ending:
                 self._end_all(stream)
+
+    def _wait_until_active(self, target: _Stream) -> None:
+        """Wait while no rows are taken, unless the stream has been finished meanwhile, so that they never will be."""
+        self._activity.wait(f"a call to '{target.name}'", lambda: target.ledger.is_finished)
 
     def _sending(self) -> AbstractContextManager[None]:
         """Around a call that may wait for room; where no source is watched, nobody asks for the time."""

@@ -258,6 +258,12 @@ class SourceLedger:
                 self._sources[name].ended = True
             return fresh
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more is accepted, staged or committed."""
+        with self.lock:
+            return self._finished
+
     def finish(self) -> bool:
         """Accept, stage and commit nothing more; return whether that is new."""
         with self.lock:

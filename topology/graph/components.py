@@ -190,6 +190,14 @@ class DecidingTask(Task):
     def decision(self) -> Decision:
         """The decision that the step before the last punctuation follows from."""
 
+    @property
+    def step_rows(self) -> Mapping[tuple[str, str], tuple[int | None, int]]:
+        """Which rows the step before the last punctuation holds: for error messages.
+
+        By stream and source, the offsets [first, end) that they are among; from None: only the end is known.
+        """
+        return {}
+
     @abstractmethod
     def repeat(self, choice: Facts) -> Iterable[Emit]:
         """Emit the step that a decision was made for, by the rows that were here then."""

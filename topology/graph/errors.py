@@ -131,7 +131,12 @@ class ClusterError(InterlaceError, ConnectionError):
 
 
 class TaskError(InterlaceError, RuntimeError):
-    """The code of a task raised an error; carries the user's traceback as text."""
+    """The code of a task raised an error; carries the user's traceback as text.
+
+    after: where it is not known which rows the task worked on: the end of the last step that it was through with.
+    """
+
+    after: int | None = None
 
     def __init__(self, component: str, task: int, traceback_text: str) -> None:
         super().__init__(component, task, traceback_text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,9 @@ class Grouping(ABC):
     def fields(self) -> tuple[str, ...]:
         """The columns that the grouping reads."""
         return ()
+
+    keeps_batches: ClassVar[bool] = True
+    """Whether a batch goes to a task as a whole."""
 
     @abstractmethod
     def partitioner(self, tasks: int, producer: int = 0, local: Sequence[int] = ()) -> Partitioner:
@@ -100,6 +104,8 @@ class Direct(Grouping):
 class Fields(Grouping):
     """Rows with equal values in `columns` go to the same task, by a hash that is the same in every process."""
 
+    keeps_batches: ClassVar[bool] = False
+
     columns: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -120,6 +126,8 @@ class PartialKey(Grouping):
     This balances skewed keys. A component downstream has to merge the two halves of a key.
     """
 
+    keeps_batches: ClassVar[bool] = False
+
     columns: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -136,6 +144,8 @@ class PartialKey(Grouping):
 @dataclass(frozen=True)
 class Custom(Grouping):
     """A function from (rows, number of tasks) to the task of each row."""
+
+    keeps_batches: ClassVar[bool] = False
 
     assign: Callable[[pa.RecordBatch, int], Sequence[int] | Assignment]
 

@@ -202,6 +202,19 @@ class Handle(ABC):
         `RayRuntime(state=..., savepoint=...)` begin from it, under any name and in any place. Only with a state.
         """
 
+    @abstractmethod
+    def deactivate(self) -> None:
+        """Take no more rows, from any program or spout, until `activate`: `send` waits; results and windows stay.
+
+        What has been taken goes on to its results, and everything else can be called as before. Calls of `send` that
+        are under way may still bring their rows. Harmless when repeated. It survives the failure of processes, and does
+        not survive `stop`: what is launched takes rows.
+        """
+
+    @abstractmethod
+    def activate(self) -> None:
+        """Take rows again, after `deactivate`; calls that waited go on. Harmless when repeated."""
+
     def drain(self) -> None:
         """Take no more rows, from any program, and finish what is there: `results()` can be read to its end.
 

@@ -1,8 +1,8 @@
 """What a topology tells people in words: lines of its log, each with the task that it comes from.
 
 `CollectedLines` stands in every process that has tasks: it takes what the logger `interlace` says, and on a cluster
-also what users' code prints. A line that repeats is counted, not kept again. `LogLines` keeps the last lines of a
-topology, numbered, for whoever asks.
+also what users' code logs and prints. A line that repeats is counted, not kept again. `LogLines` keeps the last lines
+of a topology, numbered, for whoever asks.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ class LogLine:
 
     number:   in the order in which a topology's lines came together.
     at:       seconds since 1970, of the first.
-    level:    as in `logging`: INFO (also for what code has printed), WARNING, ERROR, ...
+    level:    as in `logging`: INFO (also for what code has printed), WARNING (also for standard error), ERROR, ...
     worker:   the process; empty for an embedded topology.
     repeated: how often it came.
+    topology: the name under which the topology runs.
     """
 
     at: float
@@ -49,6 +50,7 @@ class LogLine:
     worker: str = ""
     repeated: int = 1
     number: int = 0
+    topology: str = ""
 
     def __str__(self) -> str:
         clock = time.strftime("%H:%M:%S", time.localtime(self.at))
@@ -58,18 +60,24 @@ class LogLine:
 
 
 class LogLines:
-    """The last lines of one topology; any thread may add and read."""
+    """The last lines of one topology; any thread may add and read.
 
-    def __init__(self) -> None:
+    topology: its name.
+    first:    the number of the first line.
+    """
+
+    def __init__(self, topology: str = "", first: int = 0) -> None:
+        self._topology = topology
         self._lines: deque[LogLine] = deque(maxlen=KEPT_LINES)
-        self._next = 0
+        self._next = first
         self._lock = threading.Lock()
 
     def add(self, lines: Iterable[LogLine], worker: str = "") -> None:
         """Keep lines of a process."""
         with self._lock:
             for line in lines:
-                self._lines.append(replace(line, number=self._next, worker=worker or line.worker))
+                place = {"worker": worker or line.worker, "topology": self._topology}
+                self._lines.append(replace(line, number=self._next, **place))
                 self._next += 1
 
     def after(self, number: int) -> tuple[LogLine, ...]:
@@ -121,8 +129,31 @@ class CollectedLines(logging.Handler):
         return found
 
 
+class TaskNames(logging.Filter):
+    """Names the place of records of the logger `interlace`: `%(topology)s`, `%(component)s` and `%(task)s` in a format.
+
+    They are empty for what no task of a topology in this process has logged.
+    """
+
+    def __init__(self, topology: str, task_of: Callable[[int], TaskName | None]) -> None:
+        super().__init__()
+        self._topology = topology
+        self._task_of = task_of
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        task = self._task_of(record.thread or 0)
+        if task is not None:
+            record.topology, (record.component, record.task) = self._topology, task
+        elif not hasattr(record, "topology"):
+            record.topology = record.component = record.task = ""
+        return True
+
+
 class PrintedLines(io.TextIOBase):
-    """Stands in for standard output or error: passes everything on, and has each whole line collected."""
+    """Stands in for standard output or error: passes everything on, and has each whole line collected.
+
+    Whoever asks for its file, its encoding or whether it is a terminal is asking the real one.
+    """
 
     def __init__(self, out: TextIO, level: str, lines: CollectedLines) -> None:
         self._out = out
@@ -144,10 +175,45 @@ class PrintedLines(io.TextIOBase):
     def flush(self) -> None:
         self._out.flush()
 
+    def fileno(self) -> int:
+        return self._out.fileno()
+
+    def isatty(self) -> bool:
+        return self._out.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._out.encoding
+
+    @property
+    def errors(self) -> str | None:  # type: ignore[override]
+        return self._out.errors
+
+    @property
+    def newlines(self) -> Any:  # type: ignore[override]
+        return self._out.newlines
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._out, name)
 
 
-def collect_prints(lines: CollectedLines) -> None:
-    """Collect what code in this process prints from now on; only for processes of our own."""
+def collect_output(lines: CollectedLines) -> None:
+    """Collect what code in this process logs, from INFO on, and prints from now on; only for processes of our own.
+
+    As in a program that has not set up logging, warnings of others than Interlace also go to standard error.
+    """
+    root = logging.getLogger()
+    if not root.handlers:
+        shown = logging.StreamHandler(sys.stderr)
+        shown.setLevel(logging.WARNING)
+        shown.addFilter(lambda record: record.name.partition(".")[0] != "interlace")
+        root.addHandler(shown)
+    if root.level == logging.WARNING:
+        root.setLevel(logging.INFO)
+    lines.addFilter(lambda record: record.name.partition(".")[0] != "ray")
+    root.addHandler(lines)
     sys.stdout = PrintedLines(sys.stdout, "INFO", lines)
+    sys.stderr = PrintedLines(sys.stderr, "WARNING", lines)

@@ -88,6 +88,16 @@ class RunningTopology(Handle):
         make_handle: as in `Runtime.launch`; None: as before.
         """
 
+    def deactivate(self) -> None:
+        self._set_active(False)
+
+    def activate(self) -> None:
+        self._set_active(True)
+
+    @abstractmethod
+    def _set_active(self, active: bool) -> None:
+        """Take rows from now on, or none."""
+
     @property
     @abstractmethod
     def _is_durable(self) -> bool:

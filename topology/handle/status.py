@@ -22,16 +22,24 @@ class State(enum.Enum):
 
 @dataclass(frozen=True)
 class Vitals:
-    """What a process uses of its machine, in bytes.
+    """What a process uses of its machine, in bytes, and what it waits for.
 
-    memory:      its own.
-    free_memory: what the machine, or the container, could still give.
-    free_disk:   where rows are spilled.
+    memory:           its own.
+    free_memory:      what the machine, or the container, could still give.
+    free_disk:        where rows are spilled.
+    log_bytes:        of the log that it writes, where the state of the topology is kept.
+    checkpoint_bytes: of the snapshots of all tasks that belong to that log.
+    free_state:       what can still be written there; None if it keeps no state, or in a store without a limit.
+    trouble:          why rows wait here although the topology runs; empty if nothing is wrong.
     """
 
     memory: int
     free_memory: int
     free_disk: int
+    log_bytes: int = 0
+    checkpoint_bytes: int = 0
+    free_state: int | None = None
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,8 @@ class Status:
     error:      why it failed, or why it recovers; empty if it does neither.
     recoveries: how often it has been started again after a failure.
     events:     the last changes of its state, oldest first.
-    trouble:    why it waits although it runs, such as a full disk; empty if nothing is wrong. Only embedded.
+    trouble:    why it waits although it runs, such as a full disk; empty if nothing is wrong.
+    active:     whether it takes rows; see `Handle.deactivate`.
     """
 
     name: str
@@ -84,9 +93,11 @@ class Status:
     recoveries: int = 0
     events: tuple[Event, ...] = ()
     trouble: str = ""
+    active: bool = True
 
     def __str__(self) -> str:
-        notes = [note for note, holds in (("detached", self.detached), ("encrypted", self.encrypted)) if holds]
+        kinds = (("deactivated", not self.active), ("detached", self.detached), ("encrypted", self.encrypted))
+        notes = [note for note, holds in kinds if holds]
         if self.recoveries:
             notes.append(f"{self.recoveries} recover{'y' if self.recoveries == 1 else 'ies'}")
         lines = [f"{self.name}: {', '.join([self.state.value, *notes])}"]

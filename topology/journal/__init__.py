@@ -7,5 +7,5 @@ Imports graph, durable and tasks.
 Everything else in a topology is a function of these records. So it is a cache, and can be made again.
 
 Read in this order: events (what is recorded), image (what follows from it), journal (the writer), opening,
-replay, recording (how a task is driven with a journal), snapshots, snapshot_rounds.
+replay, recording (how a task is driven with a journal), step_rows (for errors), snapshots, snapshot_rounds.
 """

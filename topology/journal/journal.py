@@ -53,9 +53,21 @@ class Journal:
         return self.committer.trouble
 
     @property
+    def waits_for_disk(self) -> str:
+        """Why rows wait that should be recorded; empty if they do not."""
+        if self.trouble is None and self.has_room:
+            return ""
+        return f"the disk of the state: {self.trouble or 'it is nearly full'}"
+
+    @property
     def kept_bytes(self) -> int:
         """The size of all that is kept."""
         return self._log.kept_bytes
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much can still be written, as far as is known; None if the store sets no limit."""
+        return self._log.free_bytes
 
     def record(self, event: Event, then: Callable[[Ticket], None] | None = None) -> Ticket:
         """Append an event and apply it. `then` is called, by another thread, when it is durable or never will be."""

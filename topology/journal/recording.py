@@ -14,6 +14,7 @@ from topology.journal.events import Decided
 from topology.journal.journal import Journal
 from topology.journal.replay import Chose, Heard, Replay, Took
 from topology.journal.snapshot_rounds import SnapshotRounds
+from topology.journal.step_rows import StepRows
 from topology.tasks.metrics import TaskCounters
 from topology.tasks.task_loop import TaskCore
 
@@ -30,6 +31,7 @@ class RecordedSteps:
     send:      sends an action downstream.
     sent:      called when some have been sent by the thread of the journal.
     on_lost:   called with the reason if a decision will never be durable.
+    rows:      those of its last steps.
     rounds:    of snapshots, where a new life can start only with these; None: it can start at any step.
     """
 
@@ -54,6 +56,7 @@ class RecordedSteps:
         self._waiting = 0
         self._lock = threading.Lock()
         self.repeating = False
+        self.rows = StepRows()
 
     def has_room(self, downstream: Callable[[], bool]) -> bool:
         """Whether the task may go on: few of its steps wait, and there is room downstream. A step is never cut."""
@@ -69,6 +72,8 @@ class RecordedSteps:
 
     def send(self, emit: Emit) -> None:
         """Take an action of the task."""
+        if isinstance(emit.message, Punctuation):
+            self.rows.note(emit.message.seq, self._task.step_rows)
         if self.repeating:
             self._send(emit)
             return

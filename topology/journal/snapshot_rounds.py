@@ -36,6 +36,7 @@ class SnapshotRounds:
         self._missing: set[TaskName] = set()
         self._bytes = 0
         self._last_bytes = 0
+        self._sizes: dict[Barrier, int] = {}
         self._lock = threading.Lock()
         snapshots.on_saved = self.saved
         kept = frozenset(journal.snapshots())
@@ -47,6 +48,22 @@ class SnapshotRounds:
         """Whether a round should begin: the log has grown, and twice as much as a snapshot takes."""
         size = min(self._last_bytes, MOST_STATE_BYTES)
         return self._tasks is not None and self._barrier is None and self._journal.is_start_due(size)
+
+    @property
+    def kept_bytes(self) -> int:
+        """The size of all snapshots that a new life may begin with; those of earlier lives are looked up once."""
+        kept = self._journal.snapshots()
+        with self._lock:
+            known = dict(self._sizes)
+        try:
+            known |= {barrier: self._snapshots.size(barrier) for barrier in kept if barrier not in known}
+        except OSError:  # asked again the next time
+            pass
+        with self._lock:
+            self._sizes = {barrier: known[barrier] for barrier in kept if barrier in known} | self._sizes
+            for gone in self._sizes.keys() - set(self._journal.snapshots()):
+                del self._sizes[gone]
+            return sum(self._sizes.values())
 
     def begin(self, seq: int, state: TaskState) -> Barrier:
         """Begin a round behind the step that ends with `seq`; `state`: of the task that decides, there."""
@@ -67,7 +84,7 @@ class SnapshotRounds:
             self._bytes += nbytes
             if self._missing:
                 return
-            self._last_bytes = self._bytes
+            self._last_bytes = self._sizes[barrier] = self._bytes
             ticket = self._journal.record(SnapshotKept(barrier.checkpoint, barrier.life))
             self._barrier = None
         self.trim(ticket)

@@ -87,6 +87,12 @@ class Snapshots:
             raise DamagedLogError(f"{name} has version {version}, and this program reads {VERSION}")
         return Snapshot(rest[facts:], json.loads(rest[:facts]))
 
+    def size(self, barrier: Barrier) -> int:
+        """The bytes of all snapshots of a barrier, by whichever process they were saved."""
+        found = [(name, _NAME.fullmatch(name)) for name in self._store.segments()]
+        wanted = (f"{barrier.checkpoint:020}", barrier.life)
+        return sum(self._store.size(name) for name, match in found if match is not None and match.groups() == wanted)
+
     def forget(self, is_over: Callable[[Barrier], bool], may_begin: Callable[[], bool] = lambda: True) -> None:
         """Have the snapshots of some barriers removed, once `may_begin` says so; both are called by the thread."""
         self._add(partial(self._forget, is_over, may_begin))

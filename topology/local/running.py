@@ -24,7 +24,7 @@ from topology.graph.errors import StoppedError, TaskError, TopologyError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.handle import log
-from topology.handle.log_lines import CollectedLines, LogLine, LogLines
+from topology.handle.log_lines import CollectedLines, LogLine, LogLines, TaskNames
 from topology.handle.results import ExplainedReading, Reading
 from topology.handle.results_queue import ResultsQueue
 from topology.handle.running import MakeHandle, RunningTopology
@@ -32,7 +32,6 @@ from topology.handle.status import Event, State, Status, WorkerStatus
 from topology.placement.wishes import Wish
 from topology.process.state import StatePlace, with_state
 from topology.process.task_group import GroupSettings, TaskGroup
-from topology.process.vitals import read_vitals
 from topology.tasks.metrics import Metrics
 
 REBALANCING = "it is being rebalanced"
@@ -61,12 +60,15 @@ class LocalTopology(RunningTopology):
         self._state = threading.Lock()
         self._succession = threading.Lock()  # held while a life ends and the next begins
         self._life = 0
+        self._active = True
         self._events = [Event(time.time(), State.RUNNING)]
-        self._log_lines = LogLines()
+        self._log_lines = LogLines(name)
         self._collected: CollectedLines | None = None
+        self._task_names = TaskNames(name, self._task_of)
         self._server: TopologyServer | None = None
         self._entry = EntryOfLives(lambda: self._group.ingest, self._outlived)
         self._group = self._new_group(topology)
+        log.addFilter(self._task_names)
         self._group.start()
 
     def fail(self, error: TaskError) -> None:
@@ -91,21 +93,14 @@ class LocalTopology(RunningTopology):
             state = State.STOPPED
         elif self._succession.locked():
             state, why = State.RECOVERING, REBALANCING
-        vitals = read_vitals(self._settings.spill_directory)
+        vitals = self._group.vitals()
         worker = WorkerStatus(
             "this process", socket.gethostname(), os.getpid(), self.topology.task_names, vitals=vitals
         )
-        return Status(self.name, state, (worker,), why, events=tuple(self._events), trouble=self._trouble())
-
-    def _trouble(self) -> str:
-        """Why rows wait although the topology runs."""
-        if not self._is_durable or self._stopped or self._error is not None:
-            return ""
-        journal = self._group.journal
-        if journal.trouble is None and journal.has_room:
-            return ""
-        what = journal.trouble or "the disk is nearly full"
-        return f"send() waits for the disk of the state: {what}; make room, or read and acknowledge results"
+        trouble = vitals.trouble if state is State.RUNNING else ""
+        return Status(
+            self.name, state, (worker,), why, events=tuple(self._events), trouble=trouble, active=self._active
+        )
 
     def logs(self, after: int = -1) -> tuple[LogLine, ...]:
         with self._state:
@@ -158,6 +153,13 @@ class LocalTopology(RunningTopology):
                 self.fail(TaskError(first, 0, f"it could not go on with other tasks: {error}; launch it again"))
                 raise
 
+    def _set_active(self, active: bool) -> None:
+        with self._succession:
+            self._raise_error()
+            self._require_running()
+            self._active = active
+            self._group.set_active(active)
+
     def savepoint(self) -> str:
         self._check_savepoint()
         place = self._place
@@ -191,6 +193,7 @@ class LocalTopology(RunningTopology):
             server = self._server
             if was_running and self._error is None:
                 self._events.append(Event(time.time(), State.STOPPED))
+            log.removeFilter(self._task_names)
             if self._collected is not None:
                 log.removeHandler(self._collected)
         if was_running:
@@ -265,6 +268,7 @@ class LocalTopology(RunningTopology):
             failed = partial(self._failed, self._life)
             group = TaskGroup(topology, topology.task_names, self._settings, failed, opened, results, snapshots)
             group.connect()
+            group.set_active(self._active)
         except BaseException:
             if snapshots is not None:
                 snapshots.close()

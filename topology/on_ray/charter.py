@@ -117,6 +117,7 @@ class Report:
 
     note:        what a launch or a recovery is waiting for.
     incarnation: the life of its processes that runs, or ran last.
+    active:      whether it takes rows.
     """
 
     version: int
@@ -125,6 +126,7 @@ class Report:
     failed_task: TaskName | None = None
     error: str = ""
     incarnation: int = 0
+    active: bool = True
 
 
 def remember(charter: Charter) -> None:
@@ -141,9 +143,19 @@ def latest(charter: Charter) -> Charter:
     return charter if layout is None else charter.with_layout(loads(layout))
 
 
+def note_launch(charter: Charter) -> None:
+    """Note that a topology has been launched: until `forget`, a new controller starts it again."""
+    internal_kv._internal_kv_put(_launch_key(charter), b"", overwrite=True, namespace=NAMESPACE)
+
+
+def is_forgotten(charter: Charter) -> bool:
+    """Whether somebody has begun to stop a topology: then a new controller goes on with that."""
+    return internal_kv._internal_kv_get(_launch_key(charter), namespace=NAMESPACE) is None
+
+
 def forget(charter: Charter) -> None:
-    """Remove what `remember` kept."""
-    for key in (_key(charter), _ports_key(charter)):
+    """Remove all that is kept of a topology; called before anything of it is stopped."""
+    for key in (_launch_key(charter), _key(charter), _ports_key(charter), _activity_key(charter)):
         internal_kv._internal_kv_del(key, namespace=NAMESPACE)
 
 
@@ -158,8 +170,27 @@ def latest_ports(charter: Charter) -> dict[str, int]:
     return {} if kept is None else dict(json.loads(kept))
 
 
+def remember_activity(charter: Charter, active: bool) -> None:
+    """As `remember`, for whether the topology takes rows."""
+    internal_kv._internal_kv_put(_activity_key(charter), json.dumps(active), overwrite=True, namespace=NAMESPACE)
+
+
+def latest_activity(charter: Charter) -> bool:
+    """Whether the topology took rows when that was kept last."""
+    kept = internal_kv._internal_kv_get(_activity_key(charter), namespace=NAMESPACE)
+    return kept is None or bool(json.loads(kept))
+
+
+def _activity_key(charter: Charter) -> str:
+    return f"activity of {charter.name} {charter.launch}"
+
+
 def _ports_key(charter: Charter) -> str:
     return f"ports of {charter.name} {charter.launch}"
+
+
+def _launch_key(charter: Charter) -> str:
+    return f"launch of {charter.name} {charter.launch}"
 
 
 def _key(charter: Charter) -> str:

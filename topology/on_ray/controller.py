@@ -20,11 +20,22 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 
-from topology.graph.errors import TopologyError
+from topology.graph.errors import StoppedError, TopologyError
 from topology.handle.log_lines import LogLine, LogLines
 from topology.handle.status import Event, State, Status, Vitals
+from topology.journal.step_rows import at_rows
 from topology.on_ray.by_value import loads
-from topology.on_ray.charter import Charter, Description, Report, forget, remember
+from topology.on_ray.charter import (
+    Charter,
+    Description,
+    Report,
+    forget,
+    is_forgotten,
+    latest_activity,
+    note_launch,
+    remember,
+    remember_activity,
+)
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease, WakingClock
 from topology.on_ray.nodes import job_is_dead
 from topology.on_ray.recovery import Cause, Recovery
@@ -66,10 +77,15 @@ class ControllerProcess:
         self._final_metrics: tuple[TaskMetrics, ...] = ()
         self._background: set[asyncio.Task[None]] = set()
         self._events: deque[Event] = deque(maxlen=KEPT_EVENTS)
-        self._lines = LogLines()
+        # Lines are numbered on as lives are: no number comes twice, so that whoever follows them misses none.
+        self._lines = LogLines(charter.name, int(time.time() * 1000) if again else 0)
+        self._activating = asyncio.Lock()
         self._asleep = again
-        if again:  # lives are numbered on; how many there were, nobody knows any more
+        if again and is_forgotten(charter):
+            self._report = Report(0, State.STOPPED)
+        elif again:  # lives are numbered on; how many there were, nobody knows any more
             self._workforce.life = int(time.time())
+            self._workforce.active = latest_activity(charter)
             self._report = Report(0, State.RECOVERING, error="the process of the controller died")
             self._events.append(Event(time.time(), State.RECOVERING, self._report.error))
 
@@ -77,8 +93,14 @@ class ControllerProcess:
 
     async def begin(self) -> None:
         """Start the topology; `follow` tells how it goes."""
+        if self._charter.state is not None:
+            await in_thread(partial(note_launch, self._charter))
         self._spawn(self._launch())
         self._spawn(self._watch())
+
+    async def wake(self) -> None:
+        """In a process that Ray has started in place of one that died: begin."""
+        self._wake()
 
     async def follow(self, owner: str | None, version: int, seconds: float) -> Report:
         """Renew the owner's lease; return the state when it is newer than `version`, or after some seconds."""
@@ -104,9 +126,11 @@ class ControllerProcess:
         """Return the state of the topology and of its workers."""
         charter, report = self._charter, self._report
         workers = tuple(worker.status(charter.name) for worker in self._workforce.workers)
+        troubles = [worker.vitals.trouble for worker in workers if worker.vitals is not None and worker.vitals.trouble]
+        trouble = troubles[0] if troubles and report.state is State.RUNNING else ""
         return Status(
             charter.name, report.state, workers, report.error, charter.owner is None, charter.encrypted,
-            self._recovery.count, tuple(self._events),
+            self._recovery.count, tuple(self._events), trouble, self._workforce.active,
         )  # fmt: skip
 
     async def is_led(self) -> bool:
@@ -131,10 +155,11 @@ class ControllerProcess:
             if self._report.state is State.RUNNING:
                 self._final_metrics = await self._workforce.last_metrics()
             self._tell(State.STOPPED)
+            if self._charter.state is not None:  # first: a process that took the place of this one goes on with it
+                await in_thread(partial(forget, self._charter))
             if self._recovering is not None:
                 self._recovering.cancel()
             await self._workforce.end()
-            await in_thread(partial(forget, self._charter))
             self._spawn(self._leave())
         return self._final_metrics
 
@@ -145,7 +170,20 @@ class ControllerProcess:
         self._tell(State.RECOVERING, error=REBALANCING)
         moving = asyncio.ensure_future(self._rearrange(self._charter, self._charter.with_layout(loads(layout))))
         self._recovering = moving
-        return await moving
+        try:
+            return await moving
+        except asyncio.CancelledError:
+            if self._report.state is State.STOPPED:
+                raise StoppedError(f"the topology '{self._charter.name}' was stopped while it was rebalanced") from None
+            raise
+
+    async def set_active(self, active: bool) -> None:
+        """Let the topology take rows from now on, or none, in this life and the next ones."""
+        async with self._activating:
+            if self._charter.state is not None:  # first: Ray may have to replace this process
+                await in_thread(partial(remember_activity, self._charter, active))
+            await self._workforce.set_active(active)
+            self._tell(self._report.state)
 
     async def savepoint(self) -> str:
         """Copy the state; return where the copy is."""
@@ -187,6 +225,9 @@ class ControllerProcess:
         """In a process that Ray has started in place of one that died: start the topology again, once."""
         if self._asleep:
             self._asleep = False
+            if self._report.state is State.STOPPED:
+                self._spawn(self._finish_stopping())
+                return
             self._spawn(self._watch())
             self._recovering = self._spawn(self._recover(Cause(self._report.error, None)))
 
@@ -205,7 +246,11 @@ class ControllerProcess:
         if failure.fenced:  # another topology has the state; to take it back would only begin a quarrel
             await self._fail(failure.text, failure.task)
         elif not failure.lost:
-            await self._end_life(Cause(failure.text, failure.task, in_task=True))
+            text = failure.text
+            if failure.after is not None and self._charter.state is not None:
+                text = at_rows(await self._workforce.rows_after(failure.after), text)
+            if life == self._workforce.life:
+                await self._end_life(Cause(text, failure.task, in_task=True))
         elif self._suspect is None:
             seconds = self._charter.leases.blame if self._charter.state is None else SUSPICION_SECONDS
             self._suspect = (failure, self._new_lease(seconds))
@@ -309,6 +354,11 @@ class ControllerProcess:
         self._final_metrics = await self._workforce.last_metrics()
         await self._workforce.end()
 
+    async def _finish_stopping(self) -> None:
+        """Go on with `stop` where a process that died was."""
+        await self._workforce.end_strangers()
+        await self._leave()
+
     async def _leave(self) -> None:
         """End this process, after the answer to whoever stopped the topology."""
         await asyncio.sleep(RENEWAL_SECONDS)
@@ -323,11 +373,14 @@ class ControllerProcess:
         if state is not last.state or (error and error != last.error):
             self._events.append(Event(time.time(), state, error, task))
         if state is State.RUNNING:
-            self._report = Report(last.version + 1, state, incarnation=self._workforce.life)
+            self._report = Report(
+                last.version + 1, state, incarnation=self._workforce.life, active=self._workforce.active
+            )
         else:
             self._report = Report(
-                last.version + 1, state, note, task or last.failed_task, error or last.error, last.incarnation
-            )
+                last.version + 1, state, note, task or last.failed_task, error or last.error, last.incarnation,
+                self._workforce.active,
+            )  # fmt: skip
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -341,21 +394,40 @@ class ControllerProcess:
         return task
 
 
+def wake_up(controller: Any) -> None:
+    """Call the controller of this process, which begins as soon as Ray lets calls through."""
+    while True:
+        try:
+            ray.get(controller.wake.remote())
+            return
+        except ray.exceptions.ActorUnavailableError:
+            time.sleep(RENEWAL_SECONDS)
+        except ray.exceptions.RayError:  # somebody has ended it
+            return
+
+
 def controller_class(name: str) -> type:
     """Return the class of the controller's actor; made in a function for the reason given at `worker_class`."""
 
     class Controller:
         def __init__(self, prepare: Callable[[], None], charter: bytes) -> None:
+            import threading
+
             prepare()
             import ray
 
             from topology.on_ray.by_value import loads
             from topology.on_ray.charter import latest
-            from topology.on_ray.controller import ControllerProcess
+            from topology.on_ray.controller import ControllerProcess, wake_up
 
             given, here = loads(charter), ray.get_runtime_context()
             again = given.state is not None and bool(here.was_current_actor_reconstructed)
             self._process = ControllerProcess(latest(given) if again else given, here.current_actor, again)
+            if again:  # perhaps nobody is left who would call it
+                threading.Thread(target=wake_up, args=(here.current_actor,), name="waking", daemon=True).start()
+
+        async def wake(self) -> None:
+            await self._process.wake()
 
         async def begin(self) -> None:
             await self._process.begin()
@@ -377,6 +449,9 @@ def controller_class(name: str) -> type:
 
         async def savepoint(self) -> str:
             return await self._process.savepoint()
+
+        async def set_active(self, active: bool) -> None:
+            await self._process.set_active(active)
 
         async def rebalance(self, layout: bytes) -> str:
             return await self._process.rebalance(layout)

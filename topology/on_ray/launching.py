@@ -245,8 +245,11 @@ def _make(charter: Charter, name: str) -> Any:
         "max_task_retries": 0,
         "num_cpus": 0,
         # Beside the program: if another node is cut off, the two still reach each other, and it is named. Not `soft`:
-        # Ray then puts an actor without resources on any node.
-        "scheduling_strategy": NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False),
+        # Ray then puts an actor without resources on any node. A topology that goes on without its program and has a
+        # state must survive the loss of that node, too, so its controller may be on any.
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=charter.owner is None and charter.state is not None
+        ),
     }
     if charter.runtime_env is not None:
         options["runtime_env"] = dict(charter.runtime_env)

@@ -20,7 +20,7 @@ from topology.flight.client import FlightClient
 from topology.flight.resuming import Lives, ResumingClient
 from topology.flight.server import grants
 from topology.flight.sink_readers import NothingMore, SinkReaders
-from topology.graph.errors import ConnectionLostError, StoppedError, TaskError, TopologyError
+from topology.graph.errors import ConnectionLostError, InterlaceError, StoppedError, TaskError, TopologyError
 from topology.graph.graph import Topology
 from topology.handle.endpoint import Endpoint
 from topology.handle.handle import log
@@ -60,6 +60,7 @@ class RayTopology(RunningTopology):
         self._error: Exception | None = None
         self._error_reported = False
         self._left = False
+        self._active = True
         self._blame_seconds = description.leases.blame + 2 * STOP_SECONDS  # by then the controller has said who failed
         self._final_status: Status | None = None
         self._final_metrics: Metrics | None = None
@@ -111,6 +112,11 @@ class RayTopology(RunningTopology):
         if refusal:
             raise TopologyError(f"topology '{self.name}' could not be rebalanced, and goes on as it was: {refusal}")
         self._topology = topology
+
+    def _set_active(self, active: bool) -> None:
+        self._check()
+        self._ask("set_active", active)
+        self._active = active
 
     def savepoint(self) -> str:
         self._check_savepoint()
@@ -220,6 +226,8 @@ class RayTopology(RunningTopology):
             except ray.exceptions.GetTimeoutError:
                 self._check()
             except ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, InterlaceError):
+                    raise error.cause from None
                 raise ConnectionLostError(f"a process of '{self.name}' failed meanwhile: {error.cause}") from error
             except ray.exceptions.RayError as error:
                 raise ConnectionLostError(f"the controller of '{self.name}' died meanwhile: see status()") from error
@@ -311,7 +319,10 @@ class RayTopology(RunningTopology):
             self._check()
             if time.monotonic() > warn_at:
                 warn_at = time.monotonic() + UNREAD_WARNING_SECONDS
-                log.warning("a call to '%s' waits for room; read results() in another thread", stream)
+                if self._active:
+                    log.warning("a call to '%s' waits for room; read results() in another thread", stream)
+                else:
+                    log.warning("a call to '%s' waits: the topology is deactivated; activate() lets it go on", stream)
 
         return look_up
 
@@ -340,6 +351,7 @@ class RayTopology(RunningTopology):
             call = self._controller.follow.remote(self._owner, report.version, RENEWAL_SECONDS)
             try:
                 report = self._answer(call, silence) or report
+                self._active = report.active
                 self._note_life(report, silence)
                 unavailable.renew()
             except ray.exceptions.GetTimeoutError:

@@ -25,9 +25,9 @@ from topology.edges.sockets import Peer
 from topology.graph.errors import FencedError, InterlaceError, MissingPackageError, StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.handle.endpoint import Endpoint, Secret
-from topology.handle.handle import log
-from topology.handle.log_lines import CollectedLines, LogLine, collect_prints
+from topology.handle.log_lines import CollectedLines, LogLine, collect_output
 from topology.handle.results_queue import Progress
+from topology.handle.status import Vitals
 from topology.journal.opening import Opened
 from topology.journal.snapshots import Snapshots
 from topology.on_ray.by_value import loads
@@ -80,6 +80,7 @@ class WorkerProcess:
         except InterlaceError as error:  # the description cannot be read here, or the state cannot be opened
             self._fail(Failure(None if order.state is not None else order.tasks[0], str(error)))
             return
+        self._group.set_active(order.active)
         if self._opened is not None:
             self._opened.journal.committer.on_end = self._journal_ended
         elif order.state is not None:
@@ -142,6 +143,10 @@ class WorkerProcess:
         self._over.wait()
         return self._failure
 
+    def vitals(self) -> Vitals:
+        """What the process uses."""
+        return read_vitals() if self._group is None else self._group.vitals()
+
     def metrics(self) -> tuple[TaskMetrics, ...]:
         """The counters of the tasks so far."""
         return () if self._group is None else self._group.metrics()
@@ -150,12 +155,21 @@ class WorkerProcess:
         """The task that a thread works for."""
         return None if self._group is None else self._group.task_of(thread)
 
+    def rows_after(self, seq: int) -> str:
+        """The rows of the step behind `seq` in words; known only where the state is kept."""
+        return "" if self._group is None else self._group.rows_after(seq)
+
     def savepoint(self) -> str:
         """Copy what is needed to go on from here; only where the state is kept."""
         state, opened = self._order.state, self._opened
         assert state is not None
         assert opened is not None
         return _place(state).save(opened.journal)
+
+    def set_active(self, active: bool) -> None:
+        """Take rows from now on, or none."""
+        if self._group is not None:
+            self._group.set_active(active)
 
     def close(self) -> None:
         """Close all queues and edges, which wakes everyone who waits here and in the workers that feed this one."""
@@ -229,7 +243,7 @@ class WorkerProcess:
 
     def _failed(self, error: TaskError) -> None:
         fenced = isinstance(error.__cause__, FencedError)
-        self._fail(Failure((error.component, error.task), error.traceback_text, fenced=fenced))
+        self._fail(Failure((error.component, error.task), error.traceback_text, fenced=fenced, after=error.after))
 
     def _journal_ended(self, error: InterlaceError) -> None:
         """Tell the controller, whoever meets the error: a row that comes in, or the task that decides."""
@@ -247,12 +261,18 @@ class WorkerProcess:
 def collect_lines(task_of: Callable[[int], TaskName | None]) -> CollectedLines:
     """Begin to collect what this process logs and prints."""
     lines = CollectedLines(task_of)
-    log.addHandler(lines)
-    collect_prints(lines)
+    collect_output(lines)
     return lines
 
 
-def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[], None], lines: CollectedLines) -> None:
+def serve_while_led(
+    controller: Any,
+    worker: str,
+    lease: Lease,
+    end: Callable[[], None],
+    lines: CollectedLines,
+    vitals: Callable[[], Vitals],
+) -> None:
     """Report to the controller until it has gone, dismisses the worker or has not answered for its lease; then `end`.
 
     A process that was frozen itself asks once more before it gives up: only unanswered calls count.
@@ -262,7 +282,7 @@ def serve_while_led(controller: Any, worker: str, lease: Lease, end: Callable[[]
     while True:
         try:
             unsent += lines.fetch()
-            if not ray.get(controller.beat.remote(worker, unsent, read_vitals()), timeout=CALL_SECONDS):
+            if not ray.get(controller.beat.remote(worker, unsent, vitals()), timeout=CALL_SECONDS):
                 break
             unsent = []
             lease.renew()

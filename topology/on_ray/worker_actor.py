@@ -28,6 +28,7 @@ class WorkerOrder:
     channel_token: the token that workers show each other.
     state:         what survives the worker; None: nothing does.
     client_port:   where its predecessor listened for clients, on the same machine; 0: there was none.
+    active:        whether the topology takes rows.
     """
 
     work: bytes = field(repr=False)
@@ -41,6 +42,7 @@ class WorkerOrder:
     channel_token: str = field(repr=False)
     state: KeptState | None = None
     client_port: int = 0
+    active: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,14 @@ class Failure:
 
     lost:   only because another process went away.
     fenced: because somebody else has taken over the state, and keeps it.
+    after:  where the text does not name the rows: the end of the last step that the task was through with.
     """
 
     task: TaskName | None
     text: str
     lost: bool = False
     fenced: bool = False
+    after: int | None = None
 
 
 def worker_class(name: str) -> type:
@@ -101,7 +105,7 @@ def worker_class(name: str) -> type:
             given = loads(order)
             self._process = WorkerProcess(given)
             self._lines = collect_lines(self._task_of)
-            reporting = (controller, worker, Lease(given.lease_seconds), self._end, self._lines)
+            reporting = (controller, worker, Lease(given.lease_seconds), self._end, self._lines, self._vitals)
             threading.Thread(target=serve_while_led, args=reporting, name="reporting", daemon=True).start()
 
         def restart(self, order: bytes) -> Any:
@@ -127,14 +131,23 @@ def worker_class(name: str) -> type:
         def lines(self) -> Any:
             return self._lines.fetch()
 
+        def rows_after(self, seq: int) -> str:
+            return self._process.rows_after(seq)
+
         def savepoint(self) -> str:
             return self._process.savepoint()
+
+        def set_active(self, active: bool) -> None:
+            self._process.set_active(active)
 
         def close(self) -> None:
             self._process.close()
 
         def _task_of(self, thread: int) -> Any:
             return self._process.task_of(thread)  # the process object changes with every life
+
+        def _vitals(self) -> Any:
+            return self._process.vitals()
 
         def _end(self) -> None:
             import os

@@ -37,6 +37,9 @@ START_SECONDS = 120.0
 """How long no worker may answer while they start; each answer begins a new wait."""
 
 STOP_SECONDS = 5.0
+ROWS_SECONDS = 1.0
+"""Less than a worker that is not to blame is suspected for."""
+
 NAME_SECONDS = 0.1
 """How often to try a name that Ray has not given back yet."""
 
@@ -91,10 +94,12 @@ class Workforce:
     clock:      of their leases.
     tell:       called with what is being waited for.
     life:       the number of the life that runs, or begins.
+    active:     whether the topology takes rows, in this life and the next ones; see `set_active`.
     """
 
     def __init__(self, charter: Charter, controller: Any, clock: WakingClock, tell: Callable[[str], None]) -> None:
         self.life = 0
+        self.active = True
         self._charter = charter
         self._controller = controller
         self._clock = clock
@@ -121,7 +126,7 @@ class Workforce:
 
     async def start(self) -> tuple[int, int] | None:
         """Make all workers and start them; return the progress of the journal, if there is one."""
-        charter = self._charter
+        charter, active = self._charter, self.active
         plans = charter.layout.placement.workers
         self._reservation = Reservation(charter.name, charter.layout.placement)
         nodes = await self._reserved(self._reservation)
@@ -133,16 +138,16 @@ class Workforce:
         self._tell(f"starting {_count(len(plans), 'worker')} on {_count(machines, 'node')}")
         for index, (plan, node) in enumerate(zip(plans, nodes, strict=True)):
             self._workers[plan.name] = await self._make(index, plan, node)
-        return await self._connect()
+        return await self._connect(active)
 
     async def start_again(self) -> tuple[int, int] | None:
         """Begin another life: give a new order to the workers that live, and replace the others."""
         self.life += 1
         if self._reservation is None:
-            await self._end_strangers()
+            await self.end_strangers()
             self._ports = await in_thread(partial(latest_ports, self._charter))
             return await self.start()
-        plans = self._charter.layout.placement.workers
+        plans, active = self._charter.layout.placement.workers, self.active
         orders = {
             plan.name: dumps(self._order(index, plan, self._host(self._workers[plan.name].host)))
             for index, plan in enumerate(plans)
@@ -157,7 +162,7 @@ class Workforce:
             for index, (plan, node) in enumerate(zip(plans, nodes, strict=True)):
                 if plan.name not in alive:
                     self._workers[plan.name] = await self._make(index, plan, node)
-        return await self._connect()
+        return await self._connect(active)
 
     async def start_with(self, charter: Charter) -> tuple[int, int] | None:
         """Begin another life, laid out in another way: all workers end, and others start."""
@@ -167,13 +172,30 @@ class Workforce:
         self._charter = charter
         return await self.start()
 
+    async def set_active(self, active: bool) -> None:
+        """Let all workers take rows, or none; those that start meanwhile, too."""
+        self.active = active
+        calls = [worker.actor.set_active.remote(active) for worker in self.workers]
+        await _settled(calls, STOP_SECONDS)  # a worker that has died is followed by one that is told when it is made
+
     async def savepoint(self) -> str:
         """Let the worker that keeps the state copy it; return where the copy is."""
+        place: str = await _answer(self._keeper.actor.savepoint.remote())
+        return place
+
+    async def rows_after(self, seq: int) -> str:
+        """The rows of the step behind `seq` in words, if the worker that keeps the state knows and answers soon."""
+        try:
+            rows: str = await asyncio.wait_for(_answer(self._keeper.actor.rows_after.remote(seq)), ROWS_SECONDS)
+        except (ray.exceptions.RayError, TimeoutError):
+            return ""
+        return rows
+
+    @property
+    def _keeper(self) -> Worker:
         state = self._charter.state
         assert state is not None
-        keeper = next(worker for worker in self.workers if state.task in worker.plan.tasks)
-        place: str = await _answer(keeper.actor.savepoint.remote())
-        return place
+        return next(worker for worker in self.workers if state.task in worker.plan.tasks)
 
     async def metrics(self, seconds: float) -> tuple[TaskMetrics, ...]:
         """What each task has counted."""
@@ -208,7 +230,7 @@ class Workforce:
             self._reservation.release()
             self._reservation = None
 
-    async def _end_strangers(self) -> None:
+    async def end_strangers(self) -> None:
         """End the workers of a controller that died, and free what it had reserved."""
         for plan in self._charter.layout.placement.workers:
             with suppress(ValueError):
@@ -223,8 +245,8 @@ class Workforce:
             raise LaunchError(nodes)
         return nodes
 
-    async def _connect(self) -> tuple[int, int] | None:
-        """Hand out the addresses of all workers and start them."""
+    async def _connect(self, active: bool) -> tuple[int, int] | None:
+        """Hand out the addresses of all workers and start them; `active`: whether their orders let them take rows."""
         progress = None
         for name, answer in (await self._ask("address")).items():
             if isinstance(answer, Failure):
@@ -237,6 +259,8 @@ class Workforce:
             await in_thread(partial(remember_ports, self._charter, dict(self._ports)))
         addresses = {task: worker.address for worker in self.workers for task in worker.plan.tasks}
         await self._ask("start", addresses)
+        if self.active is not active:  # workers may have been made before that changed
+            await self.set_active(self.active)
         return progress
 
     def _order(self, index: int, plan: WorkerPlan, host: str) -> WorkerOrder:
@@ -245,7 +269,7 @@ class Workforce:
         return WorkerOrder(
             charter.layout.work[index], plan.tasks, self.life, charter.leases.worker, host, certificate, self._root,
             charter.access.authority, charter.access.channel, charter.state,
-            self._ports.get(self._port_of(plan, location_of(PLAIN, host, 0)), 0),
+            self._ports.get(self._port_of(plan, location_of(PLAIN, host, 0)), 0), self.active,
         )  # fmt: skip
 
     def _port_of(self, plan: WorkerPlan, location: str) -> str:

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from topology.checks.quotas import Quotas
@@ -26,16 +26,20 @@ from topology.graph.messages import Barrier, Batch, Message, Restore
 from topology.handle.handle import log
 from topology.handle.results_queue import Progress, ResultsQueue
 from topology.handle.spilling_results import results_queue
+from topology.handle.status import Vitals
 from topology.journal.events import Acknowledged
 from topology.journal.journal import Journal
 from topology.journal.opening import Opened
 from topology.journal.recording import RecordedSteps, RecordingCore, repeat
 from topology.journal.snapshot_rounds import SnapshotRounds
 from topology.journal.snapshots import Snapshot, Snapshots
+from topology.journal.step_rows import at_rows, rows_in_words
 from topology.process.task_threads import DrivenTask, TaskThreads
 from topology.process.ticker import Ticker
+from topology.process.vitals import read_vitals
 from topology.steps.aligned import AlignedCore
 from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots
+from topology.tasks.activity import Activity
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
 from topology.tasks.metrics import EdgeMetrics, TaskCounters, TaskMetrics
 from topology.tasks.outgoing_edge import OutgoingEdge
@@ -148,6 +152,8 @@ class TaskGroup:
             tasks = tasks_with_snapshots(topology)
             self.rounds = SnapshotRounds(opened.journal, opened.life, tasks, snapshots)
         self._recorded_progress: Ticket | None = None
+        self._steps: RecordedSteps | None = None
+        self._spill_directory = settings.spill_directory
         self.tasks = {
             (component, number): HostedTask(topology, topology.node(component), number, settings)
             for component, number in names
@@ -157,7 +163,8 @@ class TaskGroup:
             for sink in topology.sinks
             if (sink, 0) in self.tasks
         }
-        self.ingest = Ingest(settings.spill_directory, settings.clock, opened)
+        self._activity = Activity()
+        self.ingest = Ingest(settings.spill_directory, settings.clock, opened, self._activity)
         for (component, _), task in self.tasks.items():
             if isinstance(task.node.component, Input):
                 put, wait = partial(self._put_input, task.inbox), partial(self._wait_for_room, task.inbox)
@@ -208,6 +215,10 @@ class TaskGroup:
             self._ticker = Ticker(intervals, self._tick)
             self._ticker.start()
 
+    def set_active(self, active: bool) -> None:
+        """Let inputs and spouts bring rows from now on, or none; all else goes on. Harmless when repeated."""
+        self.ingest.set_active(active)
+
     @property
     def tick_intervals(self) -> dict[TaskName, float]:
         """The tasks that ask for ticks, each with its interval in seconds."""
@@ -225,6 +236,21 @@ class TaskGroup:
         for driven in self.driven.values():
             self._threads.notify(driven)
         return self._threads
+
+    def vitals(self) -> Vitals:
+        """What this process uses, with what it keeps of the topology's state."""
+        found = read_vitals(self._spill_directory)
+        if self._opened is None:
+            return found
+        journal, rounds = self._opened.journal, self.rounds
+        waiting = journal.waits_for_disk
+        return replace(
+            found,
+            log_bytes=journal.kept_bytes,
+            checkpoint_bytes=0 if rounds is None else rounds.kept_bytes,
+            free_state=journal.free_bytes,
+            trouble=f"send() waits for {waiting}; make room, or read and acknowledge results" if waiting else "",
+        )
 
     def metrics(self) -> tuple[TaskMetrics, ...]:
         """What each task has counted so far."""
@@ -249,6 +275,7 @@ class TaskGroup:
 
     def close_edges(self) -> None:
         """As `close_queues`, but the results stay: another group goes on with them."""
+        self._activity.close()
         for task in self.tasks.values():
             task.inbox.close()
         for edge in self._edges.values():
@@ -350,7 +377,7 @@ class TaskGroup:
                 failure.__cause__ = error
                 self._on_failure(failure)
 
-        steps = RecordedSteps(task, opened.journal, send, sent, lost, self.rounds)
+        steps = self._steps = RecordedSteps(task, opened.journal, send, sent, lost, self.rounds)
         resumes = opened.resumes(self.topology.sinks)
         again = repeat(task, hosted.origins, resumes, opened.replay, opened.journal)
         core = RecordingCore(task, hosted.origins, hosted.counters, steps, again)
@@ -408,7 +435,8 @@ class TaskGroup:
     def _run_spout(self, hosted: HostedTask, task: SpoutTask, near: Callable[[str], Sequence[int]]) -> None:
         outputs = self.spout_outputs(hosted, near)
         try:
-            run_spout(task, outputs.send, outputs.send_all, hosted.counters)
+            wait = partial(self._activity.wait, f"spout '{hosted.node.name}'")
+            run_spout(task, outputs.send, outputs.send_all, hosted.counters, wait)
         except StoppedError:
             return
         except BaseException as error:
@@ -425,11 +453,34 @@ class TaskGroup:
 
     def _task_failed(self, driven: DrivenTask, error: BaseException) -> None:
         name = next(name for name, each in self.driven.items() if each is driven)
-        self._fail(self.tasks[name], error)
+        hosted, core = self.tasks[name], driven.core
+        rows = self._rows_of(hosted, core.last)
+        rows = rows or self.rows_after(core.passed)
+        self._fail(hosted, error, rows, None if rows else core.passed)
 
-    def _fail(self, hosted: HostedTask, error: BaseException) -> None:
+    def _rows_of(self, hosted: HostedTask, last: tuple[int, Message] | None) -> str:
+        """The rows that a task was given last, in words, where they are those of a source; otherwise nothing."""
+        if last is None or not isinstance(last[1], Batch) or not last[1].source:
+            return ""
+        (index, batch), origins = last, self.topology.origins(hosted.node.name)
+        producer = origins[index].component
+        stream = batch.stream if producer == self.topology.sequencer else producer
+        if stream not in self.topology.inputs:
+            return ""
+        edges = [edge for edge in self.topology.edges if (edge.producer, edge.consumer) == (producer, hosted.node.name)]
+        if all(edge.grouping.keeps_batches for edge in edges):
+            return rows_in_words(stream, batch.source, batch.first, batch.end)
+        return f"rows from {batch.first:,} on of {stream} from {batch.source}"
+
+    def rows_after(self, seq: int) -> str:
+        """The rows of the step behind `seq` in words, where that is known."""
+        return "" if self._steps is None else self._steps.rows.after(seq)
+
+    def _fail(self, hosted: HostedTask, error: BaseException, rows: str = "", after: int | None = None) -> None:
         call_hooks(self._hooks, lambda hook: hook.on_error(hosted.context, error))
-        self._on_failure(TaskError(*hosted.name, user_traceback(error)))
+        failure = TaskError(*hosted.name, at_rows(rows, user_traceback(error)))
+        failure.after = after
+        self._on_failure(failure)
 
     def _put_input(self, inbox: Inbox, message: Message) -> None:
         """Queue a message for an input; log a warning while it waits because results are unread."""

@@ -90,6 +90,11 @@ class DrivenTask:
         self._core.exchange(task)
 
     @property
+    def core(self) -> TaskCore:
+        """What calls the task."""
+        return self._core
+
+    @property
     def is_between_messages(self) -> bool:
         """Whether nothing is left of an answer."""
         return self._answer is None

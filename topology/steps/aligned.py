@@ -70,6 +70,7 @@ class AlignedCore(TaskCore):
         return iter(())
 
     def handle(self, index: int, message: Message) -> Iterator[Emit]:
+        self._note(index, message)
         sender = self._inputs[index]
         if _is_mark(message):
             return self._checked(self._marked(sender, message))

@@ -91,6 +91,7 @@ class SequencerTask(DecidingTask):
         self._rows = self._bytes = 0
         self._seq = -1
         self._choice: Facts = {}
+        self._step_rows_taken: dict[tuple[str, str], tuple[int | None, int]] = {}
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         self.take(batch, origin)
@@ -131,6 +132,10 @@ class SequencerTask(DecidingTask):
     @property
     def decision(self) -> Decision:
         return Decision(self._seq, self._choice, {"seq": self._seq})
+
+    @property
+    def step_rows(self) -> Mapping[tuple[str, str], tuple[int | None, int]]:
+        return self._step_rows_taken
 
     def repeat(self, choice: Facts) -> Iterable[Emit]:
         self._said = [_read(said) for said in choice.get("said", ())]
@@ -196,6 +201,7 @@ class SequencerTask(DecidingTask):
 
     def _step(self) -> Iterator[Emit]:
         taken, said = self._taken, self._said
+        self._step_rows_taken = {place: (batches[0].first, batches[-1].end) for place, batches in taken.items()}
         self._taken, self._said = {}, []
         self._seq += self._rows + len(said)
         self._rows = self._bytes = 0

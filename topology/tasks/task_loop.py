@@ -129,6 +129,8 @@ class TaskCore:
         self._at_barrier: set[int] = set()
         self._barrier = Barrier(0)
         self._resumed: set[str] = set()
+        self._last: tuple[int, Message] | None = None
+        self._passed: dict[int, int] = {}
         self._merged = MergedWatermark(origins) if task.merges_watermarks else None
 
     @property
@@ -153,8 +155,19 @@ class TaskCore:
         """The actions of the task at a tick of the clock."""
         return self._counted(self._task.on_tick(seconds))
 
+    @property
+    def last(self) -> tuple[int, Message] | None:
+        """The message that the task was given last, with the index of its input."""
+        return self._last
+
+    @property
+    def passed(self) -> int:
+        """The end of the last step that the task is through with, on the input of its last message; -1: of none."""
+        return -1 if self._last is None else self._passed.get(self._last[0], -1)
+
     def handle(self, index: int, message: Message) -> Iterator[Emit]:
         """Give the task one message; returns its actions, which are made one by one as they are asked for."""
+        self._note(index, message)
         counters = self._counters
         counters.busy_since = start = time.perf_counter()
         actions = self._deliver(index, message)
@@ -168,6 +181,12 @@ class TaskCore:
         if isinstance(message, _TURNS):
             return self._with_turns(actions)
         return iter(actions) if actions else _NOTHING
+
+    def _note(self, index: int, message: Message) -> None:
+        last = self._last
+        if last is not None and isinstance(last[1], Punctuation):
+            self._passed[last[0]] = last[1].seq
+        self._last = index, message
 
     def _with_time(
         self, merged: MergedWatermark, actions: Iterable[Emit], index: int, message: Message
@@ -260,14 +279,21 @@ class TaskCore:
 
 
 def run_spout(
-    task: SpoutTask, send: Callable[[Emit], None], send_all: Callable[[Message], None], counters: TaskCounters
+    task: SpoutTask,
+    send: Callable[[Emit], None],
+    send_all: Callable[[Message], None],
+    counters: TaskCounters,
+    wait: Callable[[], None] = lambda: None,
 ) -> None:
     """Send everything that a spout yields, then `End`.
 
     A spout has a thread of its own. Processor time counts as busy, because a spout may wait for a file or a socket.
+
+    wait: called before each batch is sent: waits while the topology takes none.
     """
     used = time.thread_time()
     for emit in task.batches():
+        wait()
         count_out(counters, emit)
         counters.blocked_since = began = time.perf_counter()
         send(emit)

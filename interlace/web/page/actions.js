@@ -3,6 +3,8 @@
 import { el } from "./format.js";
 
 const WORDS = {
+  deactivate: ["Deactivate", "Take no more rows into “{name}” until it is activated? Whoever sends rows waits; windows and results stay."],
+  activate: ["Activate", "Let “{name}” take rows again?"],
   savepoint: ["Savepoint", "Write a savepoint of “{name}”?"],
   rebalance: ["Rebalance", "How many tasks shall each component of “{name}” have? Results pause meanwhile."],
   drain: ["Drain", "End all inputs of “{name}”? What is under way is finished; no more rows are taken."],

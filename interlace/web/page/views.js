@@ -60,8 +60,9 @@ function charts({ points, report }) {
     chart("Sources behind the furthest one", busiest("behind:"), points, unit, { none: "No source has an event time yet." }),
     chart("Rows that wait for slower sources", [{ key: "waiting_rows" }], points, quantity),
     chart("Rows in the windows", [{ key: "window_rows" }], points, quantity),
-    chart("State in memory", [{ key: "state_bytes", label: "windows and payload" }, { key: "memory_bytes", label: "processes" }], points, bytes, { base: 1024, least: 1024 }),
-    chart("On disk", [{ key: "spilled_bytes" }], points, bytes, { base: 1024, least: 1024 }),
+    chart("State in memory", [{ key: "state_bytes", label: "windows and payload" }, { key: "memory_bytes", label: "processes" }, { key: "free_memory_bytes", label: "free" }], points, bytes, { base: 1024, least: 1024 }),
+    chart("Fullest window", [{ key: "window_fill" }], points, percent, { least: 1, none: "No window has a greatest number of rows." }),
+    chart("On disk", [{ key: "spilled_bytes", label: "spilled" }, { key: "log_bytes", label: "log" }, { key: "checkpoint_bytes", label: "checkpoints" }], points, bytes, { base: 1024, least: 1024 }),
     chart("Messages under way", [{ key: "waiting_bytes" }], points, bytes, { base: 1024, least: 1024 }),
     chart("Late and rejected rows a second", [{ key: "late_rate" }], points, quantity),
     chart("Recoveries so far", [{ key: "recoveries" }], points, quantity, { least: 1 }))];
@@ -88,7 +89,8 @@ function processes({ report }) {
   for (const worker of report.workers || []) nodes.set(worker.node, [...(nodes.get(worker.node) || []), worker]);
   if (!nodes.size) return [el("p", { class: "none" }, "No process runs.")];
   return [el("div", { class: "nodes" }, [...nodes].map(([node, workers]) => el("section", { class: "card" },
-    el("h2", {}, node), el("p", { class: "fresh" }, `${bytes(workers[0].free_memory_bytes)} of memory and ${bytes(workers[0].free_disk_bytes)} of disk are free`),
+    el("h2", {}, node), el("p", { class: "fresh" }, `${bytes(workers[0].free_memory_bytes)} of memory and ${bytes(workers[0].free_disk_bytes)} of disk are free${workers.some((worker) => worker.free_state_bytes != null)
+      ? `, and ${bytes(workers.find((worker) => worker.free_state_bytes != null).free_state_bytes)} where the state is kept` : ""}`),
     ...workers.map((worker) => el("div", { class: "worker" },
       el("header", {}, el("b", {}, worker.name), `process ${worker.process}`, el("span", {}, bytes(worker.memory_bytes)),
         worker.silent_seconds >= 3 ? el("strong", {}, `silent for ${seconds(worker.silent_seconds)}`) : null),

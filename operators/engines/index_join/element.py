@@ -17,15 +17,16 @@ from indexes import Keys, Matches, WindowIndex, prepare_kernels
 from operators.engines.index_join.key_share import KeyShare
 from operators.engines.shared.answering import Answering
 from operators.engines.shared.index_setting import IndexSetting, index_note
+from operators.engines.shared.live_sample import LiveSample
 from operators.engines.shared.steps import Step
 from operators.engines.shared.work_items import work_through
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.limits import Limits
-from operators.protocol.sides import LEFT, RIGHT
+from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.protocol.stream_ids import outputs_of, stream_of
 from operators.protocol.streams import JoinStream, answer_streams
-from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
+from topology import Batch, Bolt, Emit, Facts, Origin, Punctuation, Task, TaskContext
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class IndexJoinTask(Task):
         self._indexes: list[WindowIndex | None] = [None, None]
         self._stored = [0, 0]
         self._answering = Answering(threads=description.threads)
+        self._sample = LiveSample()
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         stream = stream_of(batch.stream)
@@ -112,7 +114,22 @@ class IndexJoinTask(Task):
 
     def metrics(self) -> Mapping[str, float]:
         chosen = {f"index:{type(index).__name__}": 1.0 for index in self._indexes if index is not None}
-        return {"left_stored": float(self._stored[LEFT]), "right_stored": float(self._stored[RIGHT]), **chosen}
+        return {
+            "left_stored": float(self._stored[LEFT]),
+            "right_stored": float(self._stored[RIGHT]),
+            "index_bytes": float(sum(index.nbytes for index in self._indexes if index is not None)),
+            **chosen,
+        }
+
+    def details(self) -> Facts:
+        """How selective the comparisons are now (see `LiveSample`), and which index each side has and would get now."""
+        indexes = {}
+        for side, name in enumerate(SIDES):
+            index, seen = self._indexes[side], self._sample.observed(side, self._description.setting.rows[side])
+            if index is not None and seen is not None:
+                now = self._description.setting.choice(side, seen)
+                indexes[name] = {"has": type(index).__name__, "now": now.index, "reason": now.reason}
+        return {"selectivity": self._sample.details(), "index": indexes} if indexes else {}
 
     def check_invariants(self) -> None:
         # work items come in the order of their ends
@@ -128,6 +145,7 @@ class IndexJoinTask(Task):
         inserts = []
         for side in (LEFT, RIGHT):
             if parts[side]:
+                self._sample.note(side, parts[side][-1])
                 index = self._indexes[side] or self._make(side, parts)
                 self._indexes[side] = index
                 self._stored[side] += sum(self._own(rows) for rows in parts[side])

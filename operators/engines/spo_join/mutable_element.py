@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from indexes import Choice, Live, Matches, TieredRuns, prepare_kernels
 from operators.engines.shared.answering import Answering
+from operators.engines.shared.live_sample import LiveSample, pair_now
 from operators.engines.shared.selectivity import SelectivePairs
 from operators.engines.shared.steps import Step, StepTask
 from operators.engines.spo_join.segments import run_batch
@@ -28,7 +29,7 @@ from operators.protocol.merge_order import Merge
 from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.protocol.stream_ids import StreamId, outputs_of
 from operators.protocol.streams import answer_streams
-from topology import Batch, Bolt, Emit, Task, TaskContext
+from topology import Batch, Bolt, Emit, Facts, Task, TaskContext
 
 CHOICE = Choice("TieredRuns", "it holds sorted runs already, so merging into the immutable part needs no sorting")
 
@@ -69,6 +70,7 @@ class MutableTask(StepTask):
         self._indexes = tuple(TieredRuns(len(description.negated)) for _ in SIDES)
         self._pairs = SelectivePairs(description.negated)
         self._answering = Answering()
+        self._sample = LiveSample()
 
     def on_other(self, stream: StreamId, batch: Batch) -> Iterable[Emit]:
         order = Merge.from_batch(batch)
@@ -82,6 +84,7 @@ class MutableTask(StepTask):
             rows = step.rows[side]
             self._indexes[side].expire(step.limits.handover[side])
             if rows is not None and len(rows):
+                self._sample.note(side, rows)
                 self._indexes[side].insert(rows.keys)
         return self._answering.answer(step, self._probe, self._count if step.limits.counting else None)
 
@@ -92,6 +95,17 @@ class MutableTask(StepTask):
             for place, dimension in zip(("first", "second"), self._pairs.pair(side), strict=True)
         }
         return {"index_bytes": float(sum(index.nbytes for index in self._indexes)), **pairs}
+
+    def details(self) -> Facts:
+        """How selective the comparisons are now (see `LiveSample`), and which are indexed and would be now."""
+        shares = self._sample.details()
+        negated = self._description.negated
+        indexed = {
+            name: {"has": list(self._pairs.pair(side)), "now": list(pair_now(shares[name], negated))}
+            for side, name in enumerate(SIDES)
+            if name in shares
+        }
+        return {"selectivity": shares, "indexed": indexed} if indexed else {}
 
     def check_invariants(self) -> None:
         for index in self._indexes:

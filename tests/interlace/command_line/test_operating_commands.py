@@ -20,10 +20,14 @@ from tests.topology.waiting import LONG, wait_for
 from topology import UnknownTopologyError, attach, stop_topology
 
 CODE = """
+import logging
+import sys
 import interlace as il
 
 def talks(rows):
     print("saw", rows.num_rows, "rows")
+    logging.getLogger("racks").info("asked for a rack")
+    print("a rack is slow", file=sys.stderr)
     if rows["x"][0].as_py() == 13:
         raise LookupError("no such rack")
     return rows
@@ -79,6 +83,10 @@ def test_what_code_prints_and_why_it_failed_reach_the_person(deployed: str) -> N
         wait_for(lambda: invoke("status", "talkative").exit_code == 1, "the failure was not seen")
         (line, *_) = [json.loads(each) for each in invoke("logs", "talkative", "--json").stdout.splitlines()]
         assert (line["level"], line["text"], line["component"], line["task"]) == ("INFO", "saw 2 rows", "talks", 0)
+        assert line["topology"] == "talkative"
+        assert line["worker"]
+        assert "INFO    talks[0] asked for a rack" in invoke("logs", "talkative").stdout
+        assert "WARNING talks[0] a rack is slow" in invoke("logs", "talkative").stdout
         # The failure is told at once; what was printed just before it comes with the worker's next sign of life.
         wait_for(lambda: "saw 1 rows" in invoke("logs", "talkative", "--component", "talks").stdout)
         assert invoke("logs", "talkative", "--component", "other").stdout == ""
@@ -98,6 +106,11 @@ def test_what_code_prints_and_why_it_failed_reach_the_person(deployed: str) -> N
 
 def test_kill_waits_until_the_results_are_read(deployed: str) -> None:
     with attach("talkative") as running:
+        assert invoke("deactivate", "talkative").stdout == "'talkative' takes no rows until it is activated\n"
+        assert invoke("status", "talkative").stdout.startswith("talkative: running, deactivated, detached\n")
+        told = json.loads(invoke("activate", "talkative", "--json").stdout)
+        assert told == {"name": "talkative", "active": True}
+        assert json.loads(invoke("status", "talkative", "--json").stdout)["active"]
         running.send("in", pa.table({"x": [1, 2, 3]}))
         process = start(
             "kill",

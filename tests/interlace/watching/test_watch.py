@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 
 import interlace as il
+from interlace.watching.look import Look
 from interlace.watching.report import graph, report
+from interlace.watching.verdict import judge
 from interlace.watching.watch import KEPT_LOOKS, Watch
 from tests.topology.waiting import wait_for
 
@@ -194,3 +198,45 @@ def test_sources_are_not_blamed_for_back_pressure() -> None:
         watch.look()
         assert watch.verdict().bottleneck.startswith("Whoever reads 'results' is the bottleneck")
         assert read_to_the_end(running, sending) > 0
+
+
+def test_state_is_shown_with_its_sizes_and_what_it_has_left(tmp_path: Path) -> None:
+    join = il.StreamJoin("R", "S", "R.x = S.x", il.CountWindow(8), using=il.IndexJoin())
+    with join.launch(il.LocalRuntime(state=tmp_path)) as running:
+        for stream in "RS":
+            running.send(stream, {"x": [1, 2]})
+        running.finish()
+        wait_for(lambda: running.metrics().of("results")[0].rows_in == 2)
+        watch = Watch(running)
+        watch.look()
+        shown = report(watch)
+        (worker,) = shown["workers"]
+        assert shown["log_bytes"] == worker["log_bytes"] > 0
+        assert shown["checkpoint_bytes"] == 0
+        assert worker["free_state_bytes"] > 0
+        point = watch.series()[-1]
+        assert (point["window_rows"], point["window_fill"]) == (4.0, 0.25)
+        assert point["log_bytes"] == shown["log_bytes"]
+        assert (point["free_memory_bytes"] or 0) > 0
+        assert (point["state_bytes"] or 0) > 0
+
+
+def test_trouble_and_what_the_state_needs_are_in_the_verdict() -> None:
+    with il.LocalRuntime().launch(chain(lambda rows: rows)) as running:
+        seen = Watch(running).look()
+    (worker,) = seen.status.workers
+    assert worker.vitals is not None
+
+    def look(seconds: int, log_bytes: int, trouble: str = "") -> Look:
+        vitals = replace(worker.vitals, log_bytes=log_bytes, free_state=1 << 30)
+        status = replace(
+            seen.status, state=il.State.RUNNING, workers=(replace(worker, vitals=vitals),), trouble=trouble
+        )
+        return replace(seen, at=seen.at + seconds, status=status)
+
+    looks = [look(seconds, seconds * (1 << 20)) for seconds in (0, 30, 60, 90)]
+    verdict = judge(look(120, 120 << 20), looks[-1], {}, looks)
+    assert verdict.outlook == f"At this rate, the state's disk space of {worker.node} is full in 17 minutes."
+    assert verdict.health == "attention"
+    waiting = judge(look(120, 0, "send() waits for the disk"), looks[-1], {})
+    assert waiting.summary == "It runs, but: send() waits for the disk."

@@ -132,6 +132,14 @@ def test_actions_are_done(running: il.RunningJoin) -> None:
     with join.launch(name="mine") as launched:
         made = HandleDesk(launched)
         asked = TestClient(application(made, TOKEN), headers={"authorization": f"Bearer {TOKEN}"})
+        for action, active in (("deactivate", False), ("activate", True)):
+            assert action in asked.get("/api/v1/topologies/mine").json()["actions"]
+            assert asked.post(f"/api/v1/topologies/mine/actions/{action}").status_code == 200
+            made.watch("mine").look()
+            shown = asked.get("/api/v1/topologies/mine").json()
+            assert shown["active"] is active
+            assert action not in shown["actions"]
+            assert ("takes no rows until it is activated" in shown["verdict"]["summary"]) is not active
         done = asked.post("/api/v1/topologies/mine/actions/stop")
         assert done.json() == {"done": "stop", "result": None}
         validate("/api/v1/topologies/{name}/actions/stop", done.json(), "post")

@@ -130,3 +130,15 @@ def test_idleness_does_not_overtake_rows_that_are_on_their_way() -> None:
     assert [message for message in taken if isinstance(message, Idle)] == []
     ingest.send("R", "a", rows())
     assert after(ingest, hand, taken, 1.0) == []
+
+
+def test_a_source_is_not_idle_because_the_topology_takes_no_rows() -> None:
+    """Otherwise the rows that its sender holds would be late."""
+    ingest, hand, taken = entry()
+    ingest.send("R", "a", rows())
+    assert after(ingest, hand, taken, 3.0) == []
+    ingest.set_active(False)
+    assert after(ingest, hand, taken, 60.0) == []
+    ingest.set_active(True)
+    assert after(ingest, hand, taken, 1.9) == []
+    assert after(ingest, hand, taken, 0.2) == ["a"]

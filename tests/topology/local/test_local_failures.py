@@ -4,11 +4,12 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tests.topology.local.pipelines import numbers, pipeline, read, send_each
+from tests.topology.local.pipelines import numbers, pipeline, read, same, send_each
 from tests.topology.waiting import LONG, SHORT, done_within, wait_for
 from topology import (
     DEFAULT_STREAM,
@@ -17,6 +18,7 @@ from topology import (
     Emit,
     Input,
     LocalRuntime,
+    MapBatches,
     Origin,
     Spout,
     SpoutTask,
@@ -166,3 +168,51 @@ class SlowThenFailsTask(Task):
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         assert SlowThenFails.proceed.wait(LONG)
         raise RuntimeError("gave up")
+
+
+def no_seven(rows: pa.RecordBatch) -> pa.RecordBatch:
+    if 7 in rows.column("n").to_pylist():
+        raise LookupError("no such rack")
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("grouping", "told"), [("shuffle", "rows 5-9 of in from rack-1"), ("fields", "rows from 5 on of in from rack-1")]
+)
+def test_an_error_names_the_source_and_the_offsets_of_its_rows(grouping: str, told: str) -> None:
+    builder = TopologyBuilder("racks")
+    builder.input("in")
+    bolt = builder.bolt("bolt", MapBatches(no_seven))
+    bolt.shuffle_grouping("in") if grouping == "shuffle" else bolt.fields_grouping("in", "n")
+    builder.sink().shuffle_grouping("bolt")
+    with pytest.raises(TaskError) as caught, LocalRuntime().launch(builder.build()) as running:
+        for start in range(0, 20, 5):
+            running.send("in", numbers(*range(start, start + 5)), source="rack-1")
+        running.finish()
+        read(running)
+    assert f"at {told}:\n" in caught.value.traceback_text
+    assert str(caught.value).startswith("component 'bolt', task 0, failed: LookupError: no such rack\n")
+
+
+def test_with_a_state_an_error_behind_other_bolts_names_the_rows_of_its_step(tmp_path: Path) -> None:
+    """Launched again, it meets the same rows, from the log, and names them again."""
+    builder = TopologyBuilder("racks")
+    builder.input("in")
+    builder.bolt("same", MapBatches(same)).shuffle_grouping("in")
+    builder.bolt("bolt", MapBatches(no_seven)).shuffle_grouping("same")
+    builder.sink().shuffle_grouping("bolt")
+    topology = builder.build()
+
+    def fail(*starts: int) -> str:
+        with pytest.raises(TaskError) as caught, LocalRuntime(state=tmp_path).launch(topology) as running:
+            for start in starts:
+                running.send("in", numbers(*range(start, start + 5)), source="rack-1")
+                if start == 0:
+                    assert next(running.results()).num_rows == 5  # the step has ended
+            running.finish()
+            read(running)
+        return caught.value.traceback_text
+
+    first = fail(0, 5)
+    assert "at rows 5-9 of in from rack-1:\n" in first
+    assert fail() == first

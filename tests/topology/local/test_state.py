@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from topology import (
     NoSnapshotError,
     Origin,
     Punctuation,
+    RunningTopology,
     SourceEndedError,
     State,
     Task,
@@ -229,6 +231,25 @@ def counting(bolt: Bolt, tasks: int = 2) -> Topology:
     return builder.build()
 
 
+def sizes(running: RunningTopology) -> tuple[int, int]:
+    """Of the log and of the snapshots, as the status tells them."""
+    vitals = running.status().workers[0].vitals
+    assert vitals is not None
+    assert vitals.free_state
+    return vitals.log_bytes, vitals.checkpoint_bytes
+
+
+def on_disk(directory: Path) -> tuple[int, int]:
+    log, snapshots = 0, 0
+    for file in directory.rglob("segment-*"):
+        with suppress(FileNotFoundError):  # removed meanwhile
+            if "snapshots" in file.parts:
+                snapshots += file.stat().st_size
+            else:
+                log += file.stat().st_size
+    return log, snapshots
+
+
 def test_a_users_bolts_go_on_from_their_snapshots_and_the_log_is_trimmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +277,8 @@ def test_a_users_bolts_go_on_from_their_snapshots_and_the_log_is_trimmed(
                 for number, row in enumerate(batch.to_pylist(), first):
                     assert got.setdefault(number, (row["word"], row["count"])) == (row["word"], row["count"])
                 running.acknowledge(first + batch.num_rows - 1)
+            wait_for(lambda: sizes(running) == on_disk(tmp_path), "the sizes told are not those of the files")
+            assert min(sizes(running)) > 0
     assert sorted(got) == list(range(3_000))
     assert Counter(got.values()) == Counter(
         (word, count) for word, total in Counter(words).items() for count in range(1, total + 1)

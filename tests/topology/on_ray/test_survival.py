@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -272,6 +273,7 @@ def test_an_error_of_the_users_code_comes_back_and_ends_the_topology(tmp_path: P
             pass
     assert error.value.component == "collector"
     assert "in on_batch" in str(error.value)
+    assert re.search(r"at rows 0-\d+ of R from R-0, rows 0-\d+ of S from S-0:\n", str(error.value))
 
 
 def test_a_state_that_cannot_be_opened_is_refused_at_the_launch(tmp_path: Path) -> None:
