@@ -22,6 +22,7 @@ from operators.results.payload_store import PayloadStore
 from operators.results.unmatched import Bool
 from operators.values.aggregate_types import aggregate_type, has_ticks, is_number
 from operators.values.evaluation import evaluate
+from operators.values.takeable_types import from_takeable, takeable_type, to_takeable
 
 _GREATEST_DECIMAL = 10**38 - 1
 
@@ -247,20 +248,21 @@ class _Extreme(AggregatedColumn):
         met = np.unique(matches.positions)
         if not len(met) or pa.types.is_null(self._kind):
             return pa.nulls(len(matches), self._kind)
-        values = self._store.take_column("value", met)
+        found = self._store.take_column("value", met)
+        values = to_takeable(found, takeable_type(found.type))
         ranks, valid = _ranks(values)
         numbered = Matches(matches.offsets, np.searchsorted(met, matches.positions))
         places = extreme_places(numbered, ranks, valid, 0, greatest=self._greatest)
-        return values.take(pa.array(places, mask=places == NONE))
+        return from_takeable(values.take(pa.array(places, mask=places == NONE)), found.type)
 
 
 def _ranks(values: pa.Array) -> tuple[Int64, Bool]:
     """A number for each value that compares as the value does, and which are there; empty if all are."""
     kind = values.type
-    if pa.types.is_string_view(kind):
-        values = values.cast(pa.large_string())
-    elif pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
-        values = values.cast(pa.large_binary() if pa.types.is_binary_view(kind) else pa.binary())
+    if pa.types.is_fixed_size_binary(kind):  # Arrow ranks neither these nor narrow decimals
+        values = values.cast(pa.binary())
+    elif pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        values = values.cast(pa.decimal128(kind.precision, kind.scale))
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else ALL_VALID
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
     return ranks.astype(np.int64), valid
