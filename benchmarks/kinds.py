@@ -3,7 +3,8 @@
 Two streams take turns in micro-batches; each row has about 300 matches in the other side's window. A run is measured
 from the first micro-batch after the windows are full to the last result read. The runs are compared before figures are
 printed: counts add up to the pairs of the inner join, semi and anti divide the left rows, a left join adds the
-unmatched, and every type finds the pairs that float64 finds.
+unmatched, and every type finds the pairs that float64 finds. Aggregates over the matches of each row stand beside
+DuckDB, which joins and groups a part of a micro-batch of R with the window of S, and must find the same counts.
 """
 
 from __future__ import annotations
@@ -14,15 +15,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import in_blocks
-from operators import CountWindow, Ordering, RunningJoin, StreamJoin
+from operators import Aggregate, CountWindow, Ordering, RunningJoin, StreamJoin, count
+from operators import max as most
+from operators import min as least
+from operators import sum as sum_of
 
 MATCHES = 300
 SPACE = 1 << 31
 BATCH = 10_000
+PEER_BATCH = 2_000
+"""Rows of R that DuckDB joins in one query: its band join takes seconds for these."""
 
 Convert = Callable[[np.ndarray], pa.Array]
 
@@ -30,6 +37,12 @@ BAND = "abs(R.x - S.x) <= {width}"
 RANGE = "S.x BETWEEN R.low AND R.high"
 EQUALITY = "R.k = S.k"
 
+AGGREGATES: dict[str, dict[str, Aggregate]] = {
+    "count": {},
+    "sum of int64": {"volume": sum_of("S.size")},
+    "sum of float64": {"value": sum_of("S.price")},
+    "min, max": {"least": least("S.price"), "most": most("S.price")},
+}
 KINDS = ["inner", "left", "right", "full", "semi", "anti", "count"]
 ORDERINGS: list[Ordering | int] = ["outer", "strict", 1000, "none"]
 TYPES: dict[str, Convert] = {
@@ -54,6 +67,7 @@ class Run:
     rate: float
     results: int
     matches: int
+    counted: np.ndarray
 
 
 def run(quick: bool) -> dict[str, Any]:
@@ -98,9 +112,45 @@ def _kinds(size: Size, rows: list[dict[str, Any]]) -> None:
     assert runs["semi"].results + runs["anti"].results == left, "semi and anti divide the left rows"
     assert runs["left"].results == pairs + runs["anti"].results, "the left join adds the unmatched rows"
     _report("kind", runs, runs["inner"], rows)
+    _aggregates(size, tables, on, runs["inner"], rows)
     ordered = {str(each): _best(size, tables, on, ordering=each) for each in ORDERINGS}
     assert len({each.results for each in ordered.values()}) == 1, "the ordering changes no result"
     _report("ordering", ordered, ordered["outer"], rows)
+
+
+def _aggregates(size: Size, tables: tuple[pa.Table, ...], on: str, inner: Run, rows: list[dict[str, Any]]) -> None:
+    """One result for each row of R, beside the inner join's pairs."""
+    added = {"size": size.numbers(3) % 1000, "price": size.numbers(4) / 64}
+    for name, values in added.items():
+        tables = tuple(table.append_column(name, pa.array(values)) for table in tables)
+    runs = {
+        name: _best(size, tables, on, aggregate={"matches": count(), **aggregates})
+        for name, aggregates in AGGREGATES.items()
+    }
+    for name, each in runs.items():
+        rate, matches = _duckdb(size, tables, on, AGGREGATES[name])
+        ours = each.counted[size.prefill : size.prefill + len(matches)]
+        assert (ours == matches).all(), f"DuckDB finds other matches than {name}"
+        ratio = each.rate / inner.rate
+        print(f"aggregate {name:<16}{each.rate:>12,.0f} tuples/s {ratio:>6.2f}  DuckDB {rate:>12,.0f}", flush=True)
+        rows.append({"case": f"aggregate {name}", "ours": each.rate, "ratio": ratio, "peers": {"DuckDB": rate}})
+
+
+def _duckdb(
+    size: Size, tables: tuple[pa.Table, ...], on: str, aggregates: dict[str, Aggregate]
+) -> tuple[float, np.ndarray]:
+    """Tuples of both sides per second, and the number of matches of each row, by one query for a micro-batch of R."""
+    shown = ", ".join(["count(*) AS matches", *(f"{each.function}({each.argument})" for each in aggregates.values())])
+    left, right = tables
+    at = size.prefill
+    with duckdb.connect(config={"threads": 2}) as database:
+        start = time.perf_counter()
+        database.register("R", left.slice(at, PEER_BATCH))
+        database.register("S", right.slice(max(0, at - size.window), min(at, size.window)))
+        query = f"SELECT R.id, {shown} FROM R LEFT JOIN S ON {on} GROUP BY R.id"
+        found = database.sql(query.replace("count(*)", "count(S.id)")).to_arrow_table().sort_by("id")
+        rate = 2 * PEER_BATCH / (time.perf_counter() - start)
+    return rate, found["matches"].to_numpy()
 
 
 def _types(size: Size, rows: list[dict[str, Any]]) -> None:
@@ -129,11 +179,19 @@ def _report(what: str, runs: dict[str, Run], base: Run, rows: list[dict[str, Any
         rows.append({"case": f"{what} {name}", "ours": each.rate, "ratio": each.rate / base.rate, "peers": {}})
 
 
-def _best(size: Size, tables: tuple[pa.Table, ...], on: str, kind: str = "inner", ordering: Any = "outer") -> Run:
-    shown = ["R.id"] if kind in ("semi", "anti") else ["R.id", "S.id"]
+def _best(
+    size: Size,
+    tables: tuple[pa.Table, ...],
+    on: str,
+    kind: str = "inner",
+    ordering: Any = "outer",
+    aggregate: dict[str, Aggregate] | None = None,
+) -> Run:
+    shown = ["R.id"] if kind in ("semi", "anti") or aggregate else ["R.id", "S.id"]
     join = StreamJoin(
         "R", "S", on, CountWindow(size.window),
         kind=kind, select=shown, event_time="block", ordering=ordering, step_rows=2 * BATCH,
+        aggregate=aggregate,
     )  # fmt: skip
     runs = [_run(join, size, tables) for _ in range(size.repeats)]
     return max(runs, key=lambda each: each.rate)
@@ -153,7 +211,7 @@ def _run(join: StreamJoin, size: Size, tables: tuple[pa.Table, ...]) -> Run:
         running.finish()
         reader.join()
         seconds = time.perf_counter() - start
-    return Run(2 * size.measured / seconds, counted.results, counted.matches)
+    return Run(2 * size.measured / seconds, counted.results, counted.matches, np.concatenate([*counted.counts, []]))
 
 
 @dataclass
@@ -163,12 +221,14 @@ class _Counted:
     running: RunningJoin
     results: int = field(default=0, init=False)
     matches: int = field(default=0, init=False)
+    counts: list[np.ndarray] = field(default_factory=list, init=False)
 
     def read(self) -> None:
         for batch in self.running.results():
             self.results += batch.num_rows
             if "matches" in batch.schema.names:
-                self.matches += int(batch.column("matches").to_numpy().sum())
+                self.counts.append(batch.column("matches").to_numpy())
+                self.matches += int(self.counts[-1].sum())
 
 
 def _send(running: RunningJoin, left: pa.RecordBatch, right: pa.RecordBatch, start: int, stop: int) -> None:

@@ -163,7 +163,9 @@ def _add_branch(
     router = builder.bolt(ROUTER + suffix, described)
     for stream in join.stream_names:
         router.global_grouping(join.engines[0].engine.gate, stream)
-    plan = ElementPlan(branch, join.ordering, join.windows, join.step_rows, ROUTER + suffix, counts)
+    # aggregates take the matches of a row in any order
+    ordering = "outer" if join.kind.is_aggregate and join.ordering == "strict" else join.ordering
+    plan = ElementPlan(branch, ordering, join.windows, join.step_rows, ROUTER + suffix, counts)
     names = engine.add_elements(BranchBuilder(builder, suffix) if suffix else builder, plan)
     return tuple(name + suffix for name in names)
 

@@ -113,6 +113,8 @@ def condition_sql(node: term.Condition, sorts: Sorts) -> str:
     match node:
         case term.Compare(op, one, other):
             return compared(op, one, other)
+        case term.Overlaps() | term.Contains():
+            return f"({' AND '.join(compared(*each) for each in node.comparisons)})"
         case term.Between(operand, low, high):
             return f"({compared('>=', operand, low)} AND {compared('<=', operand, high)})"
         case term.In(operand, choices):

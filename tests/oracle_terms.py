@@ -332,9 +332,13 @@ class Overlaps:
     one: tuple[Value, Value]
     other: tuple[Value, Value]
 
-    def truth(self, left: Row, right: Row) -> Truth:
+    @property
+    def comparisons(self) -> list[tuple[Op, Value, Value]]:
         (s, e), (t, f) = self.one, self.other
-        return conjunction([compare("<", x, y, left, right) for x, y in ((s, f), (t, e), (s, e), (t, f))])
+        return [("<", s, f), ("<", t, e), ("<", s, e), ("<", t, f)]
+
+    def truth(self, left: Row, right: Row) -> Truth:
+        return conjunction([compare(op, x, y, left, right) for op, x, y in self.comparisons])
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,17 @@ def as_sql(node: term.Condition | term.Value, roles: Roles) -> str:
     raise TypeError(node)
 
 
+def without_intervals(node: Any) -> Any:
+    """A condition with comparisons for OVERLAPS and containment, which DuckDB does not know."""
+    if isinstance(node, term.Overlaps | term.Contains):
+        return term.And(tuple(term.Compare(*each) for each in node.comparisons))
+    if isinstance(node, tuple):
+        return tuple(map(without_intervals, node))
+    if is_dataclass(node) and not isinstance(node, type):
+        return replace(node, **{each.name: without_intervals(getattr(node, each.name)) for each in fields(node)})
+    return node
+
+
 def readable(node: Any) -> Any:
     """A condition with the constants that SQL text can say: it has no decimals of its own, only numbers."""
     if isinstance(node, term.Constant):

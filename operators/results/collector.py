@@ -97,6 +97,7 @@ class CollectorTask(Task):
         self._probes = (ProbeRows(), ProbeRows())
         self._rows = ResultRows(description.selection)
         self._results = _result_maker(description)
+        self._aggregates = description.selection.kind.is_aggregate  # which take the matches of a row in any order
         self._times = ResultTimes(description.time_of) if description.timed else None
         self._promised: Time | None = None
         self._limits: deque[Limits] = deque()
@@ -214,7 +215,7 @@ class CollectorTask(Task):
     def _emit_complete(self, complete: int, born: float) -> Iterator[Emit]:
         """Emit the results of the probe rows up to sequence number `complete` that were not emitted early."""
         self._complete = complete
-        ordered = self._ordering == "strict"
+        ordered = self._ordering == "strict" and not self._aggregates
         taken, merged = [], []
         for side in (LEFT, RIGHT):
             end = self._probes[side].end(complete)

@@ -80,10 +80,13 @@ class SelectReader:
         if function is not None and self.grouped is not None:
             return [self.aggregate(node, value, function, name)]
         if isinstance(value, exp.Anonymous) and function is not None:
+            named = [match_name(qualifier_of(column) or "", self.roles) for column in value.find_all(exp.Column)]
             own, other = self.roles[0], self.roles[-1]
+            if own in named:
+                own, other = other, own
             raise self.error(
                 node,
-                f"`{value.sql()}` is an aggregate over the matches of each row: write GROUP BY {own} for the rows of "
+                f"`{node.sql()}` is an aggregate over the matches of each row: write GROUP BY {own} for the rows of "
                 f"{own}, and aggregate columns of {other}",
             )
         match value:

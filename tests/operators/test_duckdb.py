@@ -25,7 +25,7 @@ from tests.comparison import rows_of
 from tests.key_families import BINARIES, DECIMALS, INSTANTS, INTEGERS, STRINGS, Family, column
 from tests.operators.surface_check import ENGINES, sampled
 from tests.random_conditions import Slot, conditions, uses_functions
-from tests.sql_spelling import as_sql
+from tests.sql_spelling import as_sql, without_intervals
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
 
@@ -219,6 +219,38 @@ def test_counts_are_the_numbers_of_earlier_partners() -> None:
     assert Counter(rows_of(ours)) == duckdb_rows(query, {"R": R, "S": S})
 
 
+def test_overlapping_intervals_are_those_of_the_comparisons() -> None:
+    query = "SELECT R.id, S.id FROM R JOIN S ON {} AND R.u = S.u"
+    ours = our_rows(query.format("(R.i, R.x) OVERLAPS (S.x, S.i)"), {"R": R, "S": S}, window=UnboundedWindow())
+    compared = "R.i < S.i AND S.x < R.x AND R.i < R.x AND S.x < S.i"
+    assert Counter(rows_of(ours)) == duckdb_rows(query.format(compared), {"R": R, "S": S})
+    assert len(ours)
+
+
+def test_aggregates_are_those_of_the_earlier_partners() -> None:
+    condition = "R.u = S.u AND R.i <= S.i"
+    ours = our_rows(
+        "SELECT R.id, count(*), count(S.x), sum(S.i), sum(S.price), min(S.text), max(S.day), avg(S.i), "
+        f"sum(S.i * 2 + 1) FROM R JOIN S ON {condition} GROUP BY R",
+        {"R": R, "S": S}, window=UnboundedWindow(), event_time="ts",
+    )  # fmt: skip
+    query = (
+        "SELECT R.id, count(S.id), count(S.x), sum(S.i), sum(S.price), min(S.text), max(S.day), avg(S.i), "
+        f"sum(S.i * 2 + 1) FROM R LEFT JOIN S ON {condition} AND S.ts < R.ts GROUP BY R.id"
+    )
+    assert Counter(rows_of(ours)) == duckdb_rows(query, {"R": R, "S": S})
+
+
+def test_aggregates_over_intervals_include_later_rows() -> None:
+    condition = "R.u = S.u AND S.ts BETWEEN R.ts - INTERVAL '1' HOUR AND R.ts + INTERVAL '90' MINUTE"
+    ours = our_rows(
+        f"SELECT R.id, count(*), sum(S.price), max(S.i) FROM R JOIN S ON {condition} GROUP BY R", {"R": R, "S": S},
+        event_time="ts",
+    )  # fmt: skip
+    query = f"SELECT R.id, count(S.id), sum(S.price), max(S.i) FROM R LEFT JOIN S ON {condition} GROUP BY R.id"
+    assert Counter(rows_of(ours)) == duckdb_rows(query, {"R": R, "S": S})
+
+
 # --- random conditions ----------------------------------------------------------------------------
 
 # Types whose arithmetic DuckDB does exactly and as we do: unsigned ones overflow there, booleans do not compute.
@@ -258,6 +290,7 @@ def test_random_queries_give_the_rows_of_sql(
 ) -> None:
     tables, condition = drawn
     shown = "R.id" if kind in ("SEMI JOIN", "ANTI JOIN") else "R.id, S.id"
-    query = f"SELECT {shown} FROM R {kind} S ON {as_sql(condition, ('R', 'S'))}"
-    ours = our_rows(query, tables, ENGINES[name](2), window=UnboundedWindow())
+    query = f"SELECT {shown} FROM R {kind} S ON "
+    ours = our_rows(query + as_sql(condition, ("R", "S")), tables, ENGINES[name](2), window=UnboundedWindow())
+    query += as_sql(without_intervals(condition), ("R", "S"))
     assert Counter(rows_of(ours)) == duckdb_rows(query, tables), query

@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, JoinError, StreamJoin, TimeWindow, stream
+from operators.query.aggregates import count
+from operators.query.aggregates import max as most
 from operators.steady_results import conformed
 from tests import oracle_terms as term
 from tests.key_families import INTEGERS, NUMBERS
 from tests.operators.query.spelling import join_of
 from tests.operators.seeded_run import run_seeded
 from tests.operators.surface_check import ENGINES, check, sampled
-from tests.oracle import Condition, Count, Kind, Time, Unbounded, Window, assert_ordered
+from tests.oracle import Aggregate, Condition, Count, Kind, Time, Unbounded, Window, assert_ordered
 from tests.random_conditions import Slot, conditions
 from tests.strategies import cut_table
 from tests.surface import KINDS, SurfaceCase, surface_cases
@@ -52,6 +54,13 @@ def conditions_for(window: str) -> st.SearchStrategy[Condition]:
     return st.just(SAME) if "key" in window else st.sampled_from([SAME, LESS])
 
 
+def of_kind(kind: Kind) -> tuple[int, tuple[Aggregate, ...]]:
+    """What joins with aggregates show."""
+    if kind != "aggregate":
+        return 0, ()
+    return 0, (Aggregate("n", "count"), Aggregate("volume", "sum", "id"), Aggregate("most", "max", "p"))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("window", WINDOWS)
 @settings(sampled, max_examples=6)
@@ -61,7 +70,9 @@ def test_every_kind_with_every_window(
 ) -> None:
     on = data.draw(conditions_for(window))
     select = None if case.select is None else [f"{case.left}.id"]
-    chosen = replace(case, kind=kind, windows=WINDOWS[window], on=on, ordering=ordering, select=select)
+    chosen = replace(
+        case, kind=kind, windows=WINDOWS[window], on=on, ordering=ordering, select=select, aggregates=of_kind(kind)
+    )
     check(chosen, None if name is None else ENGINES[name](2))
 
 
@@ -77,8 +88,9 @@ def test_every_kind_with_every_window_many_times(
     on = term.And((data.draw(conditions_for(window)), parts))
     select = None if case.select is None else [f"{case.left}.id"]
     chosen = replace(
-        case, kind=kind, windows=WINDOWS[window], on=on, ordering=ordering, select=select, written="Python"
-    )
+        case, kind=kind, windows=WINDOWS[window], on=on, ordering=ordering, select=select, written="Python",
+        aggregates=of_kind(kind),
+    )  # fmt: skip
     check(chosen, None if name is None else ENGINES[name](2))
 
 
@@ -89,7 +101,7 @@ def test_no_timing_of_the_elements_changes_a_kind(
     kind: Kind, case: SurfaceCase, name: str, ordering: Any, seed: int
 ) -> None:
     select = None if case.select is None else [f"{case.left}.id"]
-    chosen = replace(case, kind=kind, ordering=ordering, select=select)
+    chosen = replace(case, kind=kind, ordering=ordering, select=select, aggregates=of_kind(kind))
     batches = {
         stream: {source: cut_table(table, chosen.cuts[stream, source]) for source, table in of_stream.items()}
         for stream, of_stream in chosen.sources.items()
@@ -201,7 +213,9 @@ def test_semi_and_anti_show_columns_of_the_left_only() -> None:
 
 def run_twice(kind: Kind, runtime: Runtime) -> list[pa.Table]:
     table = pa.table({"id": range(60), "p": [n * 7 % 5 for n in range(60)]})
-    join = StreamJoin("R", "S", "R.p < S.p", (CountWindow(9), CountWindow(4)), kind=kind, step_rows=7)
+    windows = (CountWindow(9), CountWindow(4))
+    join = StreamJoin("R", "S", "R.p < S.p", windows, kind=kind if kind != "aggregate" else "inner", step_rows=7,
+                      aggregate={"n": count(), "most": most("S.id")} if kind == "aggregate" else None)  # fmt: skip
     return [join.collect({"R": table, "S": table.slice(0, 40)}, runtime) for _ in range(2)]
 
 
