@@ -54,6 +54,7 @@ def report(watch: Watch) -> dict[str, Any]:
     found = {
         **status_as_json(now.status),
         "at": now.at,
+        "age_seconds": watch.age,
         "verdict": {
             "health": verdict.health,
             "summary": verdict.summary,

@@ -32,6 +32,7 @@ from topology import (
     InterlaceError,
     State,
     StoppedError,
+    TaskError,
     TopologyError,
     UnknownTopologyError,
 )
@@ -41,8 +42,8 @@ MOST_BODY = 64 * 1024
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def application(desk: Desk, token: str) -> TokenRequired:
-    """The web application over a desk."""
+def application(desk: Desk, token: str, *, port: int = 0, framed: bool = False) -> TokenRequired:
+    """The web application over a desk, for a server on a port; `framed`: pages of this machine may frame its page."""
     api = Api(desk)
     routes: list[BaseRoute] = [
         Route("/api/v1/openapi.json", api.document),
@@ -58,7 +59,7 @@ def application(desk: Desk, token: str) -> TokenRequired:
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
     handlers = {HTTPException: _http_error, InterlaceError: _our_error, ClientDisconnect: _gone}
-    return TokenRequired(Starlette(routes=routes, exception_handlers=handlers), token)  # type: ignore[arg-type]
+    return TokenRequired(Starlette(routes=routes, exception_handlers=handlers), token, port, framed)  # type: ignore[arg-type]
 
 
 async def page(request: Request) -> Response:
@@ -121,7 +122,8 @@ class Api:
     def _shown(self, name: str) -> dict[str, Any]:
         try:
             watch = self._desk.watch(name)
-            return {**report(watch), "actions": list(ACTIONS)}
+            shown = report(watch)
+            return {**shown, "actions": ["stop"] if shown["state"] == State.FAILED.value else list(ACTIONS)}
         except UnknownTopologyError:
             raise
         except InterlaceError:  # one that has failed tells only its status
@@ -136,14 +138,7 @@ class Api:
         return {"done": action.name, "result": action.run(self._desk.watch(name).running, arguments)}
 
     def _exposed(self) -> str:
-        looks = []
-        for status in self._desk.list():
-            if status.state is not State.FAILED:
-                try:
-                    looks.append(self._desk.watch(status.name).now()[0])
-                except InterlaceError:  # it has ended meanwhile
-                    continue
-        return exposition(looks)
+        return exposition(*self._desk.looks())
 
 
 def _explained(watch: Watch) -> str:
@@ -202,6 +197,6 @@ def status_code(error: InterlaceError) -> int:
         return 400
     if isinstance(error, ClusterError | ConnectionLostError):
         return 503
-    if isinstance(error, TopologyError | StoppedError):
+    if isinstance(error, TopologyError | StoppedError | TaskError):
         return 409
     return 500

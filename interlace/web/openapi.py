@@ -80,6 +80,7 @@ SCHEMAS: dict[str, Any] = {
                 "properties": {
                     "actions": _array({"enum": list(ACTIONS)}),
                     "at": _NUMBER,
+                    "age_seconds": _NUMBER,
                     "verdict": _object(
                         {
                             "health": {"enum": ["well", "attention", "failed", "recovering", "starting", "stopped"]},

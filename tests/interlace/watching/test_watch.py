@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 import interlace as il
+from interlace.watching.look import Look
 from interlace.watching.report import graph, report
-from interlace.watching.watch import KEPT_LOOKS, Watch
+from interlace.watching.watch import KEPT_LOOKS, Watch, point
 from tests.topology.waiting import wait_for
+from topology import Metrics, Status, TaskMetrics
 
 
 class Clock:
@@ -194,3 +196,15 @@ def test_sources_are_not_blamed_for_back_pressure() -> None:
         watch.look()
         assert watch.verdict().bottleneck.startswith("Whoever reads 'results' is the bottleneck")
         assert read_to_the_end(running, sending) > 0
+
+
+def test_late_rows_of_several_joins_are_added() -> None:
+    def gate(task: int, rows: int) -> TaskMetrics:
+        late = {"late": {"out of order": {"rows": rows, "samples": [{"offset": task}]}}}
+        return TaskMetrics("gate", task, 0, 0, 0, 0, 0, 0, 0.0, 0, {}, details=late)
+
+    topology = chain(lambda rows: rows)
+    look = Look(0.0, topology, Metrics((gate(0, 2), gate(1, 3))), Status("chain", il.State.RUNNING, ()))
+    assert look.late == {"out of order": {"rows": 5, "samples": [{"offset": 0}, {"offset": 1}]}}
+    earlier = Look(-2.0, topology, Metrics((gate(0, 1),)), look.status)
+    assert point(earlier, look)["late:out of order"] == 2.0

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import interlace as il
+from interlace.watching.watch import Watch
+from interlace.web.desk import HandleDesk
 from interlace.web.server import WebServer
 from tests.interlace.web.browser import chromium, started
 from tests.interlace.web.busy_topologies import kept_busy, rows, trips_and_calls
@@ -85,6 +91,77 @@ def test_every_view_shows_what_the_topology_does(browser: Browser, offers: WebSe
     tab.get_by_role("tab", name="Events and log").click()
     expect(tab.locator("#view")).to_contain_text("running at")
     closed(tab)
+
+
+@contextmanager
+def notebook(html: str) -> Iterator[str]:
+    """The address of a page on another port, as a notebook's is, that shows some HTML."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever).start()
+    yield f"http://localhost:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_notebook_shows_the_page_in_a_frame_and_opens_it_in_a_tab(browser: Browser, offers: WebServer) -> None:
+    with notebook(f'<link rel="icon" href="data:,">{offers._repr_html_()}') as address:
+        context = browser.new_context()
+        context.set_default_timeout(PATIENCE)
+        tab = context.new_page()
+        problems: list[str] = []
+        tab.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        tab.goto(address)
+        inside = tab.frame_locator("iframe")
+        expect(inside.locator("#state")).to_have_text("running")
+        inside.get_by_role("tab", name="Query").click()
+        expect(inside.locator("pre")).to_contain_text("trips.distance > calls.least")
+        assert all("token" not in frame.url for frame in tab.frames)
+        with context.expect_page() as opening:
+            tab.get_by_text("Open the page of this topology").click()
+        expect(opening.value.locator("#state")).to_have_text("running")
+        assert "token" not in opening.value.url
+        opening.value.reload()
+        expect(opening.value.locator("#state")).to_have_text("running")
+        assert problems == []
+        context.close()
+
+
+def test_two_pages_of_one_host_do_not_log_each_other_out(browser: Browser, offers: WebServer) -> None:
+    with trips_and_calls().launch(name="other") as running, il.ui(running) as second:
+        tab = opened(browser, offers)
+        beside = tab.context.new_page()
+        beside.goto(second.url_with_token)
+        expect(beside.locator("#topology")).to_have_value("other")
+        tab.reload()
+        expect(tab.locator("#state")).to_have_text("running")
+        expect(tab.locator("#topology")).to_have_value("offers")
+        closed(tab)
+
+
+def test_numbers_that_are_old_do_not_look_fresh(browser: Browser) -> None:
+    with trips_and_calls().launch(name="stuck") as running:
+        clock = [time.time()]
+        watch = Watch(running, clock=lambda: clock[0])
+        watch.look()
+        desk = HandleDesk(running)
+        desk._watch.close()
+        desk._watch = watch
+        with WebServer(desk) as page:
+            tab = opened(browser, page)
+            expect(tab.locator("#fresh.stale")).to_have_count(0)
+            clock[0] += 75
+            expect(tab.locator("#fresh.stale")).to_have_text("It has not answered for 75 s: what you see is old.")
+            closed(tab)
 
 
 def test_everything_is_reached_with_the_keyboard(browser: Browser, offers: WebServer) -> None:
