@@ -239,7 +239,7 @@ def test_a_join_that_is_ready_is_taken_by_its_path(folder: Path) -> None:
         ),
         (
             "event_time: t\n    inputs",
-            "results_time: T\n    inputs",
+            "event_time: t\n    results_time: T\n    inputs",
             "line 5, joins.near: event_time must be 'later', 'R', 'S'",
         ),
         ("out_of_order: 4", "out_of_order: soon", "line 1, inputs.a.out_of_order: "),
