@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,12 +11,9 @@ from interlace.command_line.columns_text import print_columns
 from interlace.command_line.outcome import Exit, Failure, failures, mistake, on_cluster, say_json
 
 if TYPE_CHECKING:
-    from topology import Handle, Status
+    from topology import Status
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-LOOK_SECONDS = 0.2
-"""How often `kill --wait` looks whether all results have been read."""
 
 COLOURS = {"running": "green", "starting": "yellow", "recovering": "yellow", "failed": "red", "stopped": "red"}
 address_option = click.option(
@@ -229,6 +225,7 @@ def kill(name: str, seconds: float | None, address: str | None, as_json: bool) -
     With --wait, the exit code is 1 if results were left unread.
     """
     with failures(), on_cluster(address):
+        from interlace.watching.draining import wait_until_read
         from topology import attach, stop_topology
 
         drained = None
@@ -244,19 +241,6 @@ def kill(name: str, seconds: float | None, address: str | None, as_json: bool) -
     if drained is False:
         text = f"results of '{name}' were left unread after {seconds:g} s"
         raise Failure(f"{text}; with --state, deploy it again and read on", Exit.FAILED)
-
-
-def wait_until_read(running: Handle, seconds: float) -> bool:
-    """Wait until all results have come and somebody has dealt with them; return whether that was so in time."""
-    limit = time.monotonic() + seconds
-    topology = running.topology
-    sinks = [name for name in topology.sinks if not getattr(topology.node(name).component, "aside", False)]
-    while time.monotonic() < limit:
-        tasks = [task for sink in sinks for task in running.metrics().of(sink)]
-        if tasks and all(task.own.get("ended") and not task.own.get("unread_rows") for task in tasks):
-            return True
-        time.sleep(min(LOOK_SECONDS, max(0.0, limit - time.monotonic())))
-    return False
 
 
 COMMANDS = (deploy, list_command, status_command, describe, metrics_command, top, kill)

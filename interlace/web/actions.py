@@ -8,6 +8,9 @@ from typing import Any
 
 from topology import Handle, InterlaceError
 
+DRAIN_AND_STOP = "drain-and-stop"
+"""Its second half is the desk's: to wait, and to stop."""
+
 
 class ActionError(InterlaceError):
     """The arguments of an action cannot be meant."""
@@ -62,6 +65,12 @@ ACTIONS: Mapping[str, Action] = {
         Action("rebalance", "Change the number of tasks of components", _rebalance, {"tasks": "counts"}, ("tasks",)),
         Action(
             "drain", "End the inputs: results end when all has been read", lambda running, arguments: running.finish()
+        ),
+        Action(
+            DRAIN_AND_STOP,
+            "End the inputs, and stop when all results have been read, or after some seconds at the latest",
+            lambda running, arguments: running.finish(),
+            {"seconds": "number"},
         ),
         Action("stop", "Stop, for everyone who uses it", lambda running, arguments: running.stop()),
     )

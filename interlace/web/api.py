@@ -20,12 +20,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from interlace.watching.exposition import CONTENT_TYPE, exposition
+from interlace.watching.physical import physical_graph
 from interlace.watching.report import graph, line_as_json, report, status_as_json
 from interlace.watching.watch import Watch, jsonable
 from interlace.web.access import TokenRequired
-from interlace.web.actions import ACTIONS, Action, ActionError
+from interlace.web.actions import ACTIONS, DRAIN_AND_STOP, Action, ActionError
 from interlace.web.desk import Desk
-from interlace.web.openapi import openapi_document
+from interlace.web.openapi import GRAPHS, openapi_document
 from topology import (
     ClusterError,
     ConnectionLostError,
@@ -90,8 +91,12 @@ class Api:
         return JSONResponse({"interval_seconds": watch.interval, "points": [*watch.series(after)]})
 
     async def graph(self, request: Request) -> Response:
+        by = request.query_params.get("by", GRAPHS[0])
+        if by not in GRAPHS:
+            raise HTTPException(400, f"by must be {' or '.join(GRAPHS)}, not '{by}'")
         watch = await self._watch(request)
-        return JSONResponse(jsonable(graph(watch.running.topology)))
+        drawn = graph(watch.running.topology) if by == "component" else physical_graph(watch.now()[0])
+        return JSONResponse(jsonable(drawn))
 
     async def explanation(self, request: Request) -> Response:
         watch = await self._watch(request)
@@ -135,7 +140,11 @@ class Api:
             action.checked(arguments)
             self._desk.stop(name)
             return {"done": "stop", "result": None}
-        return {"done": action.name, "result": action.run(self._desk.watch(name).running, arguments)}
+        running = self._desk.watch(name).running
+        result = action.run(running, arguments)
+        if action.name == DRAIN_AND_STOP:
+            self._desk.stop_when_read(name, running, float(arguments.get("seconds", math.inf)))
+        return {"done": action.name, "result": result}
 
     def _exposed(self) -> str:
         return exposition(*self._desk.looks())

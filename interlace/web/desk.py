@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from typing import TypeVar
 
+from interlace.watching.draining import wait_until_read
 from interlace.watching.look import Look
 from interlace.watching.watch import INTERVAL_SECONDS, Consumer, Watch
 from topology import (
@@ -63,6 +64,16 @@ class Desk(ABC):
     @abstractmethod
     def close(self) -> None:
         """End all watches. The topologies go on."""
+
+    def stop_when_read(self, name: str, running: Handle, seconds: float) -> None:
+        """Stop a topology whose inputs have ended, as soon as all results have been read; returns at once."""
+
+        def stop() -> None:
+            with suppress(InterlaceError):  # somebody else has stopped it, or it has failed and says so itself
+                wait_until_read(running, seconds)
+                self.stop(name)
+
+        threading.Thread(target=stop, name=f"draining {name}", daemon=True).start()
 
     def looks(self) -> tuple[Sequence[Look], Sequence[Status]]:
         """The last look at every topology that can be looked at, and the status of the others."""

@@ -9,7 +9,7 @@ const byId = (id) => document.getElementById(id);
 const MARKS = { well: "✓", attention: "!", failed: "✕", recovering: "↻", starting: "…", stopped: "■" };
 const KEPT_POINTS = 900, PAUSE = 1000, OLD_SECONDS = 5;
 let token = null; // of a page in a frame, which has no cookie
-const page = { name: null, view: "overview", report: {}, graph: null, points: [], lines: [], explanation: "", chosen: null, choose };
+const page = { name: null, view: "overview", report: {}, graph: null, points: [], lines: [], explanation: "", chosen: null, choose, by: "component", drawBy };
 
 async function ask(path, options) {
   const headers = token ? { authorization: `Bearer ${token}` } : {};
@@ -54,11 +54,11 @@ async function watched() {
   if (report.components) {
     const last = page.points.length ? page.points[page.points.length - 1].at : 0;
     const [series, graph] = await Promise.all([ask(at(`/series?after=${last}`)),
-      page.graph && page.graph.boxes.every((box) => report.components.some((each) => each.component === box.name && each.tasks === box.parallelism))
-        ? page.graph : ask(at("/graph"))]);
+      page.graph && page.by === "component" && page.graph.boxes.every((box) => report.components.some((each) => each.component === box.name && each.tasks === box.parallelism))
+        ? page.graph : ask(at(`/graph?by=${page.by}`))]);
     if (page.view === "query") page.explanation = (await ask(at("/explanation"))).text;
     if (page.view === "events") page.lines.push(...(await ask(at(`/logs?after=${page.lines.length ? page.lines[page.lines.length - 1].number : -1}`))).lines);
-    if (name !== page.name) return;
+    if (name !== page.name || (graph.groups.length > 0) !== (page.by === "node")) return;
     page.points = [...page.points, ...series.points].slice(-KEPT_POINTS);
     page.graph = graph;
   }
@@ -121,6 +121,11 @@ function fresh(error) {
 function choose(component) {
   page.chosen = component;
   redraw();
+}
+
+function drawBy(by) {
+  Object.assign(page, { by, graph: null });
+  watched().catch(fresh);
 }
 
 function select(id) {

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -238,6 +239,95 @@ def test_stopping_stops_and_a_server_that_ends_is_noticed(browser: Browser) -> N
     page.close()
     expect(tab.locator("#fresh")).to_contain_text("what you see is old")
     tab.context.close()
+
+
+GATE = threading.Semaphore(0)
+
+
+def held(batch: pa.RecordBatch) -> pa.RecordBatch:
+    GATE.acquire()
+    return batch
+
+
+def test_back_pressure_names_the_bottleneck_and_the_way_on_which_results_come_latest(browser: Browser) -> None:
+    builder = il.TopologyBuilder("narrow")
+    builder.input("in")
+    builder.bolt("early", il.MapBatches(lambda batch: batch)).shuffle_grouping("in")
+    builder.bolt("work", il.MapBatches(held)).shuffle_grouping("early")
+    builder.sink().global_grouping("work")
+    with il.LocalRuntime(edge_bytes=1 << 10).launch(builder.build()) as running, il.ui(running) as page:
+        sending = threading.Thread(target=lambda: [running.send("in", rows(0, 100, 1)) for _ in range(40)])
+        sending.start()
+        reading = threading.Thread(target=lambda: [None for _ in running.results()])
+        reading.start()
+        tab = opened(browser, page)
+        expect(tab.locator("#verdict.attention #summary")).to_contain_text("'work' is the bottleneck")
+        expect(tab.locator(".box.culprit")).to_have_attribute("data-component", "work")
+        expect(tab.locator("[data-component=early]")).to_contain_text("blocked")
+        tab.get_by_role("tab", name="Over time").click()
+        blocked = tab.locator("figure", has_text="Blocked by back-pressure")
+        expect(blocked.locator(".legend")).to_contain_text("early")
+        tab.get_by_role("tab", name="Overview").click()
+        GATE.release(5)  # results come, after a wait
+        expect(tab.locator(".trace")).to_contain_text("pass between")
+        expect(tab.locator(".edge.path")).to_have_count(3)
+        GATE.release(1000)
+        sending.join()
+        tab.locator("[data-action=drain-and-stop]").click()
+        tab.locator("#yes").click()
+        expect(tab.locator("#state")).to_have_text("stopped")
+        reading.join()
+        closed(tab)
+
+
+OPEN = threading.Event()
+
+
+@dataclass(frozen=True)
+class Opening(il.Bolt):
+    """Passes rows on; its tasks are made only while `OPEN` is set."""
+
+    snapshots = True
+
+    def build(self, context: il.TaskContext) -> il.Task:
+        assert OPEN.wait(PATIENCE)
+        return il.MapBatches(lambda batch: batch).build(context)
+
+
+def test_a_recovery_is_seen_while_it_lasts_and_afterwards(browser: Browser, tmp_path: Path) -> None:
+    builder = il.TopologyBuilder("healing")
+    builder.input("in")
+    builder.bolt("work", Opening()).shuffle_grouping("in")
+    builder.sink().global_grouping("work")
+    OPEN.set()
+    with il.LocalRuntime(state=tmp_path).launch(builder.build()) as running, il.ui(running) as page:
+        tab = opened(browser, page)
+        expect(tab.locator("#state")).to_have_text("running")
+        OPEN.clear()
+        changing = threading.Thread(target=lambda: running.rebalance(work=2))
+        changing.start()
+        expect(tab.locator("#state")).to_have_text("recovering")
+        expect(tab.locator("#verdict.recovering #summary")).to_contain_text("It is starting again")
+        OPEN.set()
+        changing.join()
+        expect(tab.locator("#state")).to_have_text("running")
+        expect(tab.locator("[data-component=work]")).to_contain_text("work ×2")
+        tab.get_by_role("tab", name="Events and log").click()
+        expect(tab.locator("#view")).to_contain_text("recovering at")
+        closed(tab)
+
+
+def test_the_graph_is_drawn_by_node(browser: Browser, offers: WebServer) -> None:
+    tab = opened(browser, offers)
+    expect(tab.locator(".graph .node")).to_have_count(0)
+    tab.get_by_role("button", name="By node").click()
+    expect(tab.locator(".graph .node")).to_have_count(1)
+    expect(tab.locator(".graph .box")).to_have_count(10)
+    expect(tab.locator(".graph [data-component=gate]")).to_contain_text("busy")
+    expect(tab.locator(".graph .edge-label").first).to_be_visible()
+    tab.get_by_role("button", name="By component").click()
+    expect(tab.locator(".graph .node")).to_have_count(0)
+    closed(tab)
 
 
 def test_tasks_are_rebalanced_and_a_savepoint_is_made_from_the_page(browser: Browser, tmp_path: Path) -> None:
