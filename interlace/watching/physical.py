@@ -1,9 +1,7 @@
-"""The graph as it is placed: a column for each node, in it a box for each component with its tasks there."""
+"""The graph as it is placed: a column for each node, and in it a box for each component that has tasks there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import groupby
 from typing import Any
 
 from interlace.watching.load import stretches
@@ -11,7 +9,8 @@ from interlace.watching.look import Look
 from topology import Topology, lay_out
 
 BOX_HEIGHT, LEAST_WIDTH = 46, 168
-GAP, LAYER_GAP, MARGIN, HEADER = 20, 38, 12, 30
+GAP, LANE, LAYER_GAP, MARGIN, HEADER = 20, 62, 40, 12, 30
+STEP = BOX_HEIGHT + LAYER_GAP
 NOWHERE = "–"
 """The node of tasks that no process holds, while a topology starts."""
 
@@ -46,53 +45,53 @@ def placed_flows(before: Look, now: Look) -> list[dict[str, Any]]:
 
 def physical_graph(look: Look) -> dict[str, Any]:
     """Boxes, edges and columns, with places for a picture; ids are `component@node`."""
-    topology, where = look.topology, places(look)
-    layer_of = _layers(topology)
+    topology = look.topology
     counts: dict[tuple[str, str], int] = {}
-    for (component, _), node in where.items():
+    for (component, _), node in places(look).items():
         counts[node, component] = counts.get((node, component), 0) + 1
-    boxes: dict[str, dict[str, Any]] = {}
-    groups = []
-    step, left = BOX_HEIGHT + LAYER_GAP, float(MARGIN)
-    height = HEADER + (max(layer_of.values(), default=0) + 1) * step - LAYER_GAP + 3 * MARGIN
+    streams = _streams(topology)
+    groups: list[dict[str, Any]] = []
+    boxes: dict[tuple[str, str], dict[str, Any]] = {}
+    ways: dict[tuple[str, str], list[list[float]]] = {}
+    left = float(MARGIN)
     for node in sorted({node for node, _ in counts}):
-        here = sorted((name for place, name in counts if place == node), key=lambda name: layer_of[name])
-        rows = {layer: list(names) for layer, names in groupby(here, key=lambda name: layer_of[name])}
-        widths = {layer: sum(map(_width, names)) + GAP * (len(names) - 1) for layer, names in rows.items()}
-        inner = max(*widths.values(), LEAST_WIDTH)
-        for layer, names in rows.items():
-            x = left + MARGIN + (inner - widths[layer]) / 2
-            for name in names:
-                described = topology.node(name)
-                boxes[f"{name}@{node}"] = {
-                    "id": f"{name}@{node}",
-                    "name": name,
-                    "node": node,
-                    "kind": described.component.kind,
-                    "class": type(described.component).__name__,
-                    "parallelism": counts[node, name],
-                    "note": described.component.note,
-                    "x": x,
-                    "y": HEADER + MARGIN + layer * step,
-                    "width": _width(name),
-                    "height": BOX_HEIGHT,
-                }
-                x += _width(name) + GAP
-        groups.append({"name": node, "x": left, "y": 0, "width": inner + 2 * MARGIN, "height": height})
-        left += inner + 3 * MARGIN
+        here = [each.name for each in topology.nodes if (node, each.name) in counts]
+        inside = [pair for pair in streams if pair[0] in here and pair[1] in here]
+        layout = lay_out({name: _width(name) for name in here}, inside, LANE, GAP)
+        height = HEADER + MARGIN + len(layout.layers) * STEP - LAYER_GAP + MARGIN
+        groups.append({"name": node, "x": left, "y": 0, "width": layout.width + 2 * MARGIN, "height": height})
+        for name, slot in layout.boxes.items():
+            described = topology.node(name)
+            boxes[node, name] = {
+                "id": f"{name}@{node}",
+                "name": name,
+                "node": node,
+                "kind": described.component.kind,
+                "class": type(described.component).__name__,
+                "parallelism": counts[node, name],
+                "note": described.component.note,
+                "x": left + MARGIN + slot.x - slot.width / 2,
+                "y": HEADER + MARGIN + slot.layer * STEP,
+                "width": slot.width,
+                "height": BOX_HEIGHT,
+            }
+        for (producer, consumer), route in layout.routes.items():
+            points = [[left + MARGIN + slot.x, HEADER + MARGIN + slot.layer * STEP] for slot in route]
+            ways[f"{producer}@{node}", f"{consumer}@{node}"] = points
+        left += layout.width + 3 * MARGIN
     return {
         "width": left,
-        "height": height,
+        "height": max(group["height"] for group in groups),
         "groups": groups,
         "boxes": list(boxes.values()),
         "edges": [
             {
                 "from": start["id"],
                 "to": end["id"],
-                "streams": streams,
-                "points": [[box["x"] + box["width"] / 2, box["y"]] for box in (start, end)],
+                "streams": shown,
+                "points": ways.get((start["id"], end["id"])) or [_top(start), _top(end)],
             }
-            for (producer, consumer), streams in _streams(topology).items()
+            for (producer, consumer), shown in streams.items()
             for start in boxes.values()
             for end in boxes.values()
             if start["name"] == producer and end["name"] == consumer
@@ -100,9 +99,8 @@ def physical_graph(look: Look) -> dict[str, Any]:
     }
 
 
-def _layers(topology: Topology) -> Mapping[str, int]:
-    layout = lay_out({node.name: _width(node.name) for node in topology.nodes}, list(_streams(topology)), 0, GAP)
-    return {name: slot.layer for name, slot in layout.boxes.items()}
+def _top(box: dict[str, Any]) -> list[float]:
+    return [box["x"] + box["width"] / 2, box["y"]]
 
 
 def _streams(topology: Topology) -> dict[tuple[str, str], list[str]]:

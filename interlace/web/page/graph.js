@@ -3,6 +3,7 @@
 import { el, svg, quantity, bytes, seconds, percent } from "./format.js";
 import { explain } from "./tip.js";
 
+const MOST_ENLARGED = 1.2;
 const FULL_EDGE_BYTES = 4 * 1024 * 1024;
 
 export function drawGraph(graph, report, choose) {
@@ -15,6 +16,7 @@ export function drawGraph(graph, report, choose) {
   const culprit = report.verdict ? report.verdict.component : null;
   const image = svg("svg", { class: "graph", viewBox: `0 0 ${graph.width} ${graph.height}`, role: "group",
     "aria-label": `The graph of ${report.name}: ${graph.boxes.length} components` });
+  image.style.maxWidth = `${graph.width * MOST_ENLARGED}px`;
   const labels = [];
   for (const group of graph.groups) image.append(
     svg("rect", { class: "node", x: group.x, y: group.y, width: group.width, height: group.height, rx: 12 }),
