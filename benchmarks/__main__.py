@@ -18,6 +18,7 @@ BENCHMARKS = {
     "indexes": "benchmarks.indexes",
     "spo-q1": "benchmarks.spo_q1",
     "engines": "benchmarks.engines",
+    "first-row": "benchmarks.first_row",
     "pan-join": "benchmarks.pan_join",
     "pim-band": "benchmarks.pim_band",
     "ray": "benchmarks.ray_cluster",
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "kinds": "benchmarks.kinds",
     "multiway": "benchmarks.multiway",
     "mutable-plans": "benchmarks.mutable_plans",
+    "watching": "benchmarks.watching",
     "two-bands": "benchmarks.two_bands",
 }
 

@@ -115,4 +115,3 @@ def _records(batches: Rows) -> Iterator[Record]:
     for rows in batches:
         yield Record({"producer": "benchmark", "source": "R", "offset": offset}, (rows,))
         offset += rows.num_rows
-

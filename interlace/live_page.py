@@ -23,4 +23,4 @@ def ui(running: Handle, *, host: str = LOOPBACK, port: int = 0, tls: Tls | None 
     ...     print(page.url.startswith("http://127.0.0.1:"))
     True
     """
-    return WebServer(HandleDesk(running), host=host, port=port, tls=tls)
+    return WebServer(HandleDesk(running), host=host, port=port, tls=tls, framed=True)

@@ -143,7 +143,7 @@ def ray() -> Found:
         remedy = "clusters need it: pip install 'ray>=2.55'"
         return Found("Ray", "missing", f"{type(error).__name__}: {error}", remedy)
     named = os.environ.get("RAY_ADDRESS", "")
-    address = _cluster_here() if named in ("", "auto", "local") else named
+    address = cluster_here() if named in ("", "auto", "local") else named
     if address is None:
         return Found("Ray", "ok", f"{version('ray')}; no cluster runs here ('ray start --head' starts one)")
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -183,7 +183,7 @@ def _free_memory() -> int | None:
     return None if found is None else int(found.split()[1]) * 1024
 
 
-def _cluster_here() -> str | None:
+def cluster_here() -> str | None:
     """The cluster that Ray has noted on this machine."""
     note = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
     try:

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from interlace.command_line.columns_text import print_columns
-from interlace.command_line.outcome import Exit, failures, mistake, say_json
+from interlace.command_line.outcome import Exit, Failure, failures, mistake, on_cluster, say_json
 
 if TYPE_CHECKING:
-    from topology import Handle, Status
+    from topology import Status
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-LOOK_SECONDS = 0.2
-"""How often `kill --wait` looks whether all results have been read."""
 
 COLOURS = {"running": "green", "starting": "yellow", "recovering": "yellow", "failed": "red", "stopped": "red"}
 address_option = click.option(
     "--address", metavar="HOST:PORT", help="The cluster; by default that of RAY_ADDRESS, or the one on this machine."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+
+
+def topology_names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The names of topologies that begin so, for the completion of the shell; none where no cluster answers."""
+    from topology import InterlaceError, topologies
+
+    try:
+        with on_cluster(context.params.get("address")):
+            found = topologies(address=context.params.get("address"))
+    except InterlaceError:
+        return []
+    return [status.name for status in found if status.name.startswith(incomplete)]
+
+
+name_argument = click.argument("name", shell_complete=topology_names)
 
 
 @click.command("deploy", short_help="Start a join or a topology on a cluster.")
@@ -70,11 +81,7 @@ def deploy(
             click.echo(f"note: a cluster does not read the files of the inputs ({unread}): send their rows", err=True)
         wish: Any = Workers(int(placement)) if placement.isdecimal() else placement
         runtime = RayRuntime(address=address or "auto", placement=wish, state=state, savepoint=savepoint)
-        options: dict[str, Any] = {"name": name, "detached": True, "replace": replace}
-        launched: Handle = (
-            runtime.launch(found.topology, **options) if found.join is None else found.join.launch(runtime, **options)
-        )
-        with launched as running:
+        with on_cluster(address), found.launch(runtime, name=name, detached=True, replace=replace) as running:
             status = running.status()
         if as_json:
             from interlace.watching.report import status_as_json
@@ -90,7 +97,7 @@ def deploy(
 @json_option
 def list_command(address: str | None, as_json: bool) -> None:
     """List the topologies of a cluster."""
-    with failures():
+    with failures(), on_cluster(address):
         from topology import topologies
 
         found = topologies(address=address)
@@ -116,7 +123,7 @@ def list_command(address: str | None, as_json: bool) -> None:
 
 
 @click.command("status")
-@click.argument("name")
+@name_argument
 @address_option
 @json_option
 def status_command(name: str, address: str | None, as_json: bool) -> None:
@@ -124,7 +131,7 @@ def status_command(name: str, address: str | None, as_json: bool) -> None:
 
     Ends with code 1 if the topology has failed.
     """
-    with failures():
+    with failures(), on_cluster(address):
         from topology import topology_status
 
         status = topology_status(name, address=address)
@@ -145,12 +152,12 @@ def status_command(name: str, address: str | None, as_json: bool) -> None:
 
 
 @click.command("describe", short_help="Show components and workers.")
-@click.argument("name")
+@name_argument
 @address_option
 @json_option
 def describe(name: str, address: str | None, as_json: bool) -> None:
     """Show the components of a topology, and the workers that hold their tasks."""
-    with failures():
+    with failures(), on_cluster(address):
         from interlace.command_line.run_command import plan_as_json
         from topology import attach
 
@@ -167,13 +174,13 @@ def describe(name: str, address: str | None, as_json: bool) -> None:
 
 
 @click.command("metrics")
-@click.argument("name")
+@name_argument
 @click.option("--tasks", "by_task", is_flag=True, help="A line for each task, not for each component.")
 @address_option
 @json_option
 def metrics_command(name: str, by_task: bool, address: str | None, as_json: bool) -> None:
     """Show what the tasks of a topology have counted."""
-    with failures():
+    with failures(), on_cluster(address):
         from interlace.command_line.metrics_view import metrics_as_json, print_metrics
         from topology import attach
 
@@ -186,7 +193,7 @@ def metrics_command(name: str, by_task: bool, address: str | None, as_json: bool
 
 
 @click.command("top", short_help="Watch what a topology does.")
-@click.argument("name")
+@name_argument
 @click.option("--interval", type=click.FloatRange(min=0.1), default=1.0, metavar="S", help="Seconds between two looks.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N looks.")
 @click.option("--tasks", "by_task", is_flag=True, help="A line for each task, not for each component.")
@@ -197,7 +204,7 @@ def top(name: str, interval: float, count: int | None, by_task: bool, address: s
 
     Ctrl-C ends it. With --json, each look is a line.
     """
-    with failures():
+    with failures(), on_cluster(address):
         from interlace.command_line.metrics_view import watch
         from topology import attach
 
@@ -206,7 +213,7 @@ def top(name: str, interval: float, count: int | None, by_task: bool, address: s
 
 
 @click.command("kill")
-@click.argument("name")
+@name_argument
 @click.option(
     "--wait", "seconds", type=click.FloatRange(min=0), metavar="S",
     help="End the inputs first, and stop when all results have been read, but after S seconds at the latest.",
@@ -214,32 +221,27 @@ def top(name: str, interval: float, count: int | None, by_task: bool, address: s
 @address_option
 @json_option
 def kill(name: str, seconds: float | None, address: str | None, as_json: bool) -> None:
-    """Stop a topology, for everyone who uses it."""
-    with failures():
+    """Stop a topology, for everyone who uses it.
+
+    With --wait, the exit code is 1 if results were left unread.
+    """
+    with failures(), on_cluster(address):
+        from interlace.watching.draining import wait_until_read
         from topology import attach, stop_topology
 
+        drained = None
         if seconds is not None:
             with attach(name, address=address) as running:
                 running.finish()
-                wait_until_read(running, seconds)
+                drained = wait_until_read(running, seconds)
         stop_topology(name, address=address)
     if as_json:
-        say_json({"name": name, "state": "stopped"})
+        say_json({"name": name, "state": "stopped", **({} if drained is None else {"drained": drained})})
     else:
         click.echo(f"'{name}' has been stopped")
-
-
-def wait_until_read(running: Handle, seconds: float) -> bool:
-    """Wait until all results have come and somebody has dealt with them; return whether that was so in time."""
-    limit = time.monotonic() + seconds
-    topology = running.topology
-    sinks = [name for name in topology.sinks if not getattr(topology.node(name).component, "aside", False)]
-    while time.monotonic() < limit:
-        tasks = [task for sink in sinks for task in running.metrics().of(sink)]
-        if tasks and all(task.own.get("ended") and not task.own.get("unread_rows") for task in tasks):
-            return True
-        time.sleep(min(LOOK_SECONDS, max(0.0, limit - time.monotonic())))
-    return False
+    if drained is False:
+        text = f"results of '{name}' were left unread after {seconds:g} s"
+        raise Failure(f"{text}; with --state, deploy it again and read on", Exit.FAILED)
 
 
 COMMANDS = (deploy, list_command, status_command, describe, metrics_command, top, kill)

@@ -32,9 +32,10 @@ def doctor(as_json: bool) -> None:
     from dataclasses import asdict
 
     from interlace.command_line.checkup import CHECKS
+    from interlace.command_line.cluster_checkup import CLUSTER_CHECKS
 
     found = []
-    for check in CHECKS:
+    for check in (*CHECKS, *CLUSTER_CHECKS):
         result = check()
         found.append(result)
         if not as_json:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interlace.command_line.columns_text import bytes_text, print_columns
 from interlace.command_line.outcome import is_terminal, say_json
+from interlace.watching.load import Load, combined, task_load
 
 if TYPE_CHECKING:
     from topology import Handle, Metrics
@@ -17,28 +17,14 @@ if TYPE_CHECKING:
 Key = tuple[str, int | None]
 
 
-@dataclass
-class Load:
-    """The counters of a component, or of one task of it."""
-
-    tasks: int = 0
-    rows_in: int = 0
-    rows_out: int = 0
-    waiting_bytes: int = 0
-    busy_seconds: float = 0.0
-
-
-def loads(metrics: Metrics, *, by_task: bool) -> dict[Key, Load]:
-    """The counters of each component, or of each task."""
-    found: dict[Key, Load] = defaultdict(Load)
+def loads(metrics: Metrics, before: Metrics | None, seconds: float, *, by_task: bool) -> dict[Key, Load]:
+    """What each component, or each task, has done since the counters were as `before`."""
+    known = {} if before is None else {(task.component, task.task): task for task in before.tasks}
+    found: dict[Key, list[Load]] = defaultdict(list)
     for task in metrics.tasks:
-        load = found[task.component, task.task if by_task else None]
-        load.tasks += 1
-        load.rows_in += task.rows_in
-        load.rows_out += task.rows_out
-        load.waiting_bytes += task.waiting_bytes
-        load.busy_seconds += task.busy_seconds
-    return dict(found)
+        load = task_load(known.get((task.component, task.task)), task, seconds)
+        found[task.component, task.task if by_task else None].append(load)
+    return {key: combined(each) for key, each in found.items()}
 
 
 def metrics_as_json(metrics: Metrics) -> dict[str, Any]:
@@ -82,7 +68,7 @@ def print_metrics(metrics: Metrics, *, by_task: bool) -> None:
             bytes_text(load.waiting_bytes),
             f"{load.busy_seconds:.2f} s",
         )
-        for (component, task), load in loads(metrics, by_task=by_task).items()
+        for (component, task), load in loads(metrics, None, 1.0, by_task=by_task).items()
     ]
     print_columns(names, rows, right=names[1:])
 
@@ -116,30 +102,27 @@ class _Look:
     def __init__(self, running: Handle, by_task: bool) -> None:
         self._running = running
         self._by_task = by_task
-        self._before: dict[Key, Load] = {}
+        self._before: Metrics | None = None
         self._at = time.monotonic()
 
     def next(self) -> dict[str, Any]:
         metrics, now = self._running.metrics(), time.monotonic()
-        found = loads(metrics, by_task=self._by_task)
         passed = max(now - self._at, 1e-9)
-        components = []
-        for key, load in found.items():
-            before = self._before.get(key, load)
-            components.append(
-                {
-                    "component": key[0],
-                    "task": key[1],
-                    "tasks": load.tasks,
-                    "rows_in": load.rows_in,
-                    "rows_out": load.rows_out,
-                    "rows_in_per_second": (load.rows_in - before.rows_in) / passed,
-                    "rows_out_per_second": (load.rows_out - before.rows_out) / passed,
-                    "waiting_bytes": load.waiting_bytes,
-                    "busy": (load.busy_seconds - before.busy_seconds) / passed / load.tasks,
-                }
-            )
-        self._before, self._at = found, now
+        components = [
+            {
+                "component": component,
+                "task": task,
+                "tasks": load.tasks,
+                "rows_in": load.rows_in,
+                "rows_out": load.rows_out,
+                "rows_in_per_second": load.rows_in_rate,
+                "rows_out_per_second": load.rows_out_rate,
+                "waiting_bytes": load.waiting_bytes,
+                "busy": load.busy,
+            }
+            for (component, task), load in loads(metrics, self._before, passed, by_task=self._by_task).items()
+        ]
+        self._before, self._at = metrics, now
         return {"latency_seconds": latency(metrics), "components": components}
 
 
@@ -157,19 +140,20 @@ def _cells(rates: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _table(name: str, rates: dict[str, Any]) -> Any:
+    from rich.markup import escape
     from rich.table import Table
 
     found = [
         f"p{key[1:]} {value * 1000:,.1f} ms" for key, value in rates["latency_seconds"].items() if value is not None
     ]
     title = f"{name}   latency {', '.join(found)}" if found else name
-    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", box=None, header_style="bold", pad_edge=False)
     for column in _NAMES:
         table.add_column(column, justify="left" if column == "component" else "right", no_wrap=True)
     for each in rates["components"]:
         style = "red" if each["busy"] > 0.9 else "yellow" if each["busy"] > 0.6 else ""
         *cells, busy = _cells(each)
-        table.add_row(*cells, f"[{style}]{busy}" if style else busy)
+        table.add_row(*map(escape, cells), f"[{style}]{busy}" if style else busy)
     return table
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from interlace.command_line.cluster_commands import address_option, json_option
+from interlace.command_line.cluster_commands import address_option, json_option, name_argument
 from interlace.command_line.named_values import bindings
-from interlace.command_line.outcome import failures, kept_signals, mistake, say_json
+from interlace.command_line.outcome import failures, kept_signals, mistake, on_cluster, say_json, wait_for_signal
 
 if TYPE_CHECKING:
     from interlace.watching.watch import Consumer
@@ -23,9 +22,9 @@ TOKEN_VARIABLE = "INTERLACE_UI_TOKEN"
 
 
 @click.command("logs", short_help="Show what a topology has logged and printed.")
-@click.argument("name")
+@name_argument
 @click.option("--component", metavar="NAME", help="Only lines of this component.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with new lines, until the topology ends or Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with new lines, until the topology ends or fails, or Ctrl-C.")
 @address_option
 @json_option
 def logs(name: str, component: str | None, follow: bool, address: str | None, as_json: bool) -> None:
@@ -33,23 +32,30 @@ def logs(name: str, component: str | None, follow: bool, address: str | None, as
 
     Each line names the task that it comes from. The last 2,000 lines are kept, also of a topology that has failed.
     """
-    with failures():
-        from topology import UnknownTopologyError, joined_cluster, topology_logs
+    with failures(), on_cluster(address):
+        from topology import UnknownTopologyError, topology_logs
 
-        with ExitStack() as stack:
-            with kept_signals():
-                stack.enter_context(joined_cluster(address))
-            lines = topology_logs(name, address=address)
-            show_lines(lines, component, as_json=as_json)
-            while follow:
+        lines = topology_logs(name, address=address)
+        show_lines(lines, component, as_json=as_json)
+        goes_on = follow
+        while goes_on:
+            last = lines[-1].number if lines else -1
+            try:
+                goes_on = not has_failed(name, address)  # asked first: its last lines come after its end
+                fresh = topology_logs(name, last, address=address)
+            except UnknownTopologyError:  # it has been stopped
+                return
+            show_lines(fresh, component, as_json=as_json)
+            lines = fresh or lines
+            if goes_on:
                 time.sleep(FOLLOW_SECONDS)
-                last = lines[-1].number if lines else -1
-                try:
-                    fresh = topology_logs(name, last, address=address)
-                except UnknownTopologyError:  # it has been stopped
-                    return
-                show_lines(fresh, component, as_json=as_json)
-                lines = fresh or lines
+
+
+def has_failed(name: str, address: str | None) -> bool:
+    """Whether a topology has ended by a failure: then it logs no more."""
+    from topology import State, topology_status
+
+    return topology_status(name, address=address).state is State.FAILED
 
 
 def show_lines(lines: Sequence[LogLine], component: str | None, *, as_json: bool) -> None:
@@ -66,12 +72,12 @@ def show_lines(lines: Sequence[LogLine], component: str | None, *, as_json: bool
 
 
 @click.command("errors", short_help="Show why a topology failed or recovered.")
-@click.argument("name")
+@name_argument
 @address_option
 @json_option
 def errors(name: str, address: str | None, as_json: bool) -> None:
     """Show the failures of a topology, those that it has recovered from too, with the traceback of the user's code."""
-    with failures():
+    with failures(), on_cluster(address):
         from topology import topology_status
 
         found = [event for event in topology_status(name, address=address).events if event.text]
@@ -129,7 +135,7 @@ def _set_active(name: str, address: str | None, *, active: bool, as_json: bool) 
 
 
 @click.command("savepoint", short_help="Copy the state of a topology.")
-@click.argument("name")
+@name_argument
 @address_option
 @json_option
 def savepoint(name: str, address: str | None, as_json: bool) -> None:
@@ -137,7 +143,7 @@ def savepoint(name: str, address: str | None, as_json: bool) -> None:
 
     The topology goes on. `interlace deploy --savepoint` begins another one from the copy.
     """
-    with failures():
+    with failures(), on_cluster(address):
         from topology import attach
 
         with attach(name, address=address) as running:
@@ -149,7 +155,7 @@ def savepoint(name: str, address: str | None, as_json: bool) -> None:
 
 
 @click.command("rebalance", short_help="Change the number of tasks of components.")
-@click.argument("name")
+@name_argument
 @click.argument("counts", nargs=-1, required=True, metavar="COMPONENT=N...")
 @address_option
 @json_option
@@ -162,7 +168,7 @@ def rebalance(name: str, counts: tuple[str, ...], address: str | None, as_json: 
     for component, count in wanted.items():
         if not count.isdecimal() or not int(count):
             raise mistake(f"{component}={count}: the number of tasks is a whole number from 1 on")
-    with failures():
+    with failures(), on_cluster(address):
         from topology import attach
 
         with attach(name, address=address) as running:
@@ -212,7 +218,7 @@ def ui(
             consumers = (RayMetrics(),)
         token = os.environ.get(TOKEN_VARIABLE) or None
         with kept_signals():
-            desk = ClusterDesk(address, consumers=consumers)
+            desk = ClusterDesk(address, consumers=consumers, watches_all=ray_metrics)
         try:
             server = WebServer(desk, host=host, port=port, token=token, tls=tls)
         except BaseException:
@@ -226,7 +232,7 @@ def ui(
                 click.echo("Ctrl-C ends it; topologies go on", err=True)
             if opens:
                 click.launch(server.url_with_token)
-            server.wait()
+            wait_for_signal(lambda: not server.is_serving)
 
 
 OPERATING_COMMANDS = (logs, errors, deactivate, activate, savepoint, rebalance, ui)

@@ -6,12 +6,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from enum import IntEnum
 from typing import IO, Any
 
 import click
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""The signals that ask a program to end."""
+
+LOOK_SECONDS = 0.5
 
 
 class Exit(IntEnum):
@@ -62,11 +67,35 @@ def failures() -> Iterator[None]:
 @contextmanager
 def kept_signals() -> Iterator[None]:
     """Put the handlers of signals back that Ray replaces when it connects: it would end the program its own way."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    handlers = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def on_cluster(address: str | None) -> Iterator[None]:
+    """Stay connected to a cluster, with the program's own handlers of signals."""
+    from topology import joined_cluster
+
+    with ExitStack() as stack:
+        with kept_signals():
+            stack.enter_context(joined_cluster(address))
+        yield
+
+
+def wait_for_signal(is_over: Callable[[], bool]) -> None:
+    """Wait until the program is asked to end, where that is how it ends well, or until it is over."""
+    asked = threading.Event()
+    with kept_signals():
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda number, frame: asked.set())
+        while not asked.wait(LOOK_SECONDS) and not is_over():
+            continue
 
 
 def _code(error: Exception) -> Exit | None:

@@ -13,6 +13,7 @@ from interlace.command_line.outcome import failures, mistake, say_json
 from interlace.files.errors import did_you_mean
 
 if TYPE_CHECKING:
+    from interlace.command_line.targets import Target
     from interlace.files.tables import Table
     from interlace.foreground.inputs import InputRows
     from topology import Topology
@@ -86,7 +87,8 @@ def run_target(
 
     _check_sink(topology, sink)
     results = output_to(output, format_out, limit, notes, as_json=as_json)
-    execute(lambda: LocalRuntime().launch(topology), _topology_rows(topology, tables, is_sorted), results, notes, sink)
+    rows = _topology_rows(target, tables, is_sorted)
+    execute(lambda: target.launch(LocalRuntime()), rows, results, notes, sink)
 
 
 def show_plan(topology: Topology, paths: Mapping[str, str], *, as_json: bool) -> None:
@@ -143,14 +145,14 @@ def _check_sink(topology: Topology, sink: str | None) -> None:
         raise mistake(f"there is no sink '{sink}'{did_you_mean(sink, topology.sinks)}; sinks: {known}")
 
 
-def _topology_rows(topology: Topology, tables: Mapping[str, Table], is_sorted: bool) -> list[InputRows]:
+def _topology_rows(target: Target, tables: Mapping[str, Table], is_sorted: bool) -> list[InputRows]:
     from interlace.foreground.inputs import InputRows, require_columns
 
     rows = []
     for name, table in tables.items():
-        described = topology.inputs[name]
-        needed = [] if described.schema is None else described.schema.names
-        require_columns(name, table, [*needed, *([described.event_time] if described.event_time else [])])
-        columns = described.schema or table.schema
-        rows.append(InputRows(name, table, columns, described.event_time, described.disordered, is_sorted))
+        schema = target.topology.inputs[name].schema
+        event_time, disordered = target.event_times[name]
+        needed = [] if schema is None else schema.names
+        require_columns(name, table, [*needed, *([event_time] if event_time else [])])
+        rows.append(InputRows(name, table, schema or table.schema, event_time, disordered, is_sorted))
     return rows

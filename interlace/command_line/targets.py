@@ -15,8 +15,10 @@ from interlace.command_line.outcome import Exit, Failure, mistake
 from interlace.files.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from operators import StreamJoin
-    from topology import Topology
+    from operators import MultiJoin, StreamJoin
+    from topology import Handle, Runtime, Topology
+
+    Ready = StreamJoin | MultiJoin | Topology
 
 YAML = (".yaml", ".yml")
 
@@ -25,22 +27,41 @@ YAML = (".yaml", ".yml")
 class Target:
     """A join or a topology, and the files of its inputs where it names them itself."""
 
-    value: StreamJoin | Topology
+    value: Ready
     paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def topology(self) -> Topology:
         """What runs."""
-        from operators import StreamJoin
+        from topology import Topology
 
-        return self.value.topology() if isinstance(self.value, StreamJoin) else self.value
+        return self.value if isinstance(self.value, Topology) else self.value.topology()
 
     @property
     def join(self) -> StreamJoin | None:
-        """The join, if it is one."""
+        """The join, if it is one of two streams."""
         from operators import StreamJoin
 
         return self.value if isinstance(self.value, StreamJoin) else None
+
+    def launch(self, runtime: Runtime, **options: Any) -> Handle:
+        """Start it; options as for `Runtime.launch`."""
+        from topology import Topology
+
+        if isinstance(self.value, Topology):
+            return runtime.launch(self.value, **options)
+        return self.value.launch(runtime, **options)
+
+    @property
+    def event_times(self) -> Mapping[str, tuple[str | None, bool]]:
+        """Of each input the column that orders its rows, and whether they may come out of order within a bound."""
+        from topology import Topology
+
+        if isinstance(self.value, Topology):
+            inputs = self.value.inputs
+            return {name: (described.event_time, described.disordered) for name, described in inputs.items()}
+        resolved = self.value.resolved
+        return {name: (column, name in resolved.bounds) for name, column in resolved.event_times.items()}
 
 
 def find_target(text: str) -> Target:
@@ -102,7 +123,7 @@ def _named(module: ModuleType, file: str, name: str) -> Any:
     return value
 
 
-def _made(file: str, name: str, value: Any) -> StreamJoin | Topology:
+def _made(file: str, name: str, value: Any) -> Ready:
     """The join or topology itself; a function is called."""
     if callable(value) and not _is_ready(value):
         try:
@@ -112,20 +133,20 @@ def _made(file: str, name: str, value: Any) -> StreamJoin | Topology:
     if not _is_ready(value):
         kind = type(value).__name__
         raise mistake(
-            f"'{name}' of '{file}' is a {kind}: it must be a StreamJoin, a Topology or a function without arguments "
-            f"that returns one"
+            f"'{name}' of '{file}' is a {kind}: it must be a StreamJoin, a MultiJoin, a Topology or a function without "
+            f"arguments that returns one"
         )
     from topology import TopologyBuilder
 
-    found: StreamJoin | Topology = value.build() if isinstance(value, TopologyBuilder) else value
+    found: Ready = value.build() if isinstance(value, TopologyBuilder) else value
     return found
 
 
 def _is_ready(value: Any) -> bool:
-    from operators import StreamJoin
+    from operators import MultiJoin, StreamJoin
     from topology import Topology, TopologyBuilder
 
-    return isinstance(value, StreamJoin | Topology | TopologyBuilder)
+    return isinstance(value, StreamJoin | MultiJoin | Topology | TopologyBuilder)
 
 
 def _blamed(path: str, error: BaseException) -> str:

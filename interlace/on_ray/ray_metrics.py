@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from ray.util.metrics import Counter, Gauge
 
-from interlace.watching.exposition import FAMILIES, measured
+from interlace.watching.exposition import FAMILIES, histograms, measured
 from interlace.watching.look import Look
 
 
 class RayMetrics:
     """Give it to `Watch(running, consumers=(RayMetrics(),))` in a program that is connected to a cluster.
 
-    Names and labels are those of `/metrics`, behind Ray's own prefix `ray_`. The histogram of latencies is left out, as
-    Ray counts single values only.
+    Names and labels are those of `/metrics`, behind Ray's own prefix `ray_`. The series of the histogram (`_bucket`,
+    `_sum`, `_count`) are gauges, because a histogram of Ray takes single values only; `histogram_quantile` reads them
+    alike.
     """
 
     def __init__(self) -> None:
@@ -26,6 +27,10 @@ class RayMetrics:
             for family in FAMILIES
             if family.kind == "gauge"
         }
+        for family in FAMILIES:
+            for name in family.series if family.kind == "histogram" else ():
+                labels = (*family.labels, "le") if name.endswith("_bucket") else family.labels
+                self._gauges[name] = Gauge(name, description=family.help, tag_keys=labels)
         self._labels = {family.name: family.labels for family in FAMILIES}
         self._last: dict[tuple[str, tuple[str, ...]], float] = {}
 
@@ -37,6 +42,8 @@ class RayMetrics:
                     self._gauges[name].set(value, tags)
                 elif (grown := value - self._known(name, labels, value)) > 0:
                     self._counters[name].inc(grown, tags)
+        for name, names, labels, value in histograms(look):
+            self._gauges[name].set(value, dict(zip(names, labels, strict=True)))
 
     def _known(self, name: str, labels: tuple[str, ...], value: float) -> float:
         """The last value of a counter; 0 if it began anew."""

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Literal
 
 from interlace.watching.look import STATE_COUNTERS, Look
-from topology import AGE_BOUNDS, State
+from topology import AGE_BOUNDS, State, Status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -48,7 +48,7 @@ FAMILIES = (
     Family("interlace_state_bytes", "gauge", _TASK, "Bytes of windows and payload that a task holds."),
     Family("interlace_edge_rows_total", "counter", ("topology", "producer", "consumer"), "Rows between components."),
     Family("interlace_edge_bytes_total", "counter", ("topology", "producer", "consumer"), "Bytes between components."),
-    Family("interlace_latency_seconds", "histogram", ("topology", "component"),
+    Family("interlace_latency_seconds", "histogram", _TASK,
            "From a row's entry to the arrival of its results at a sink."),
     Family("interlace_late_rows_total", "counter", ("topology", "reason"), "Rows that take no part in the join."),
     Family("interlace_waiting_rows", "gauge", ("topology",), "Rows that wait for slower sources."),
@@ -73,16 +73,17 @@ Labels = tuple[str, ...]
 Values = list[tuple[Labels, float]]
 
 
-def exposition(looks: Iterable[Look]) -> str:
-    """The text for the last looks at some topologies."""
+def exposition(looks: Iterable[Look], others: Iterable[Status] = ()) -> str:
+    """The text for the last looks at some topologies; `others` cannot be looked at: only their status is told."""
     looks = list(looks)
     values = measured(looks)
-    histograms = [line for look in looks for line in _latency(look)]
+    for status in others:
+        _collect_status(status, values)
     lines: list[str] = []
     for family in FAMILIES:
         lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
         if family.kind == "histogram":
-            lines += histograms
+            lines += [_line(*each) for look in looks for each in histograms(look)]
         else:
             lines += [_line(family.name, family.labels, labels, value) for labels, value in values[family.name]]
     return "\n".join([*lines, ""])
@@ -96,16 +97,19 @@ def measured(looks: Iterable[Look]) -> dict[str, Values]:
     return values
 
 
+def _collect_status(status: Status, values: Mapping[str, Values]) -> None:
+    values["interlace_up"].append(((status.name,), float(status.state is State.RUNNING)))
+    values["interlace_active"].append(((status.name,), float(status.active)))
+    values["interlace_recoveries_total"].append(((status.name,), float(status.recoveries)))
+
+
 def _collect(look: Look, values: Mapping[str, Values]) -> None:
-    name, status = look.status.name, look.status
-    nodes = {task: worker.node for worker in status.workers for task in worker.tasks}
+    name, status, nodes = look.status.name, look.status, _nodes(look)
+    _collect_status(status, values)
 
     def put(family: str, value: float, *labels: str) -> None:
         values[f"interlace_{family}"].append(((name, *labels), float(value)))
 
-    put("up", status.state is State.RUNNING)
-    put("active", status.active)
-    put("recoveries_total", status.recoveries)
     edges: dict[tuple[str, str], tuple[int, int]] = {}
     for task in look.metrics.tasks:
         place = (task.component, str(task.task), nodes.get((task.component, task.task), ""))
@@ -147,16 +151,22 @@ def _collect(look: Look, values: Mapping[str, Values]) -> None:
                 put("worker_free_state_bytes", worker.vitals.free_state, worker.name, worker.node)
 
 
-def _latency(look: Look) -> Iterator[str]:
+def histograms(look: Look) -> Iterator[tuple[str, Labels, Labels, float]]:
+    """The time series of histograms: the name, the names of its labels, the labels and the value of each."""
     family = _BY_NAME["interlace_latency_seconds"]
+    nodes = _nodes(look)
     for sink in look.topology.sinks:
         for task in look.metrics.of(sink):
-            labels = (look.status.name, sink)
+            labels = (look.status.name, sink, str(task.task), nodes.get((sink, task.task), ""))
             for bound, count in zip((*AGE_BOUNDS, math.inf), accumulate(task.ages.counts), strict=True):
                 shown = "+Inf" if math.isinf(bound) else f"{bound:g}"
-                yield _line(f"{family.name}_bucket", (*family.labels, "le"), (*labels, shown), count)
-            yield _line(f"{family.name}_sum", family.labels, labels, task.ages.seconds)
-            yield _line(f"{family.name}_count", family.labels, labels, task.ages.count)
+                yield f"{family.name}_bucket", (*family.labels, "le"), (*labels, shown), count
+            yield f"{family.name}_sum", family.labels, labels, task.ages.seconds
+            yield f"{family.name}_count", family.labels, labels, task.ages.count
+
+
+def _nodes(look: Look) -> dict[tuple[str, int], str]:
+    return {task: worker.node for worker in look.status.workers for task in worker.tasks}
 
 
 def _line(name: str, names: Labels, labels: Labels, value: float) -> str:

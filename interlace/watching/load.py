@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -109,12 +109,14 @@ def by_component(tasks: Mapping[tuple[str, int], Load]) -> dict[str, Load]:
     return {component: combined(each) for component, each in grouped.items()}
 
 
-def stretches(before: Look, now: Look) -> dict[tuple[str, str], Stretch]:
-    """What went from component to component."""
+def stretches(
+    before: Look, now: Look, called: Callable[[str, int], str] = lambda component, task: component
+) -> dict[tuple[str, str], Stretch]:
+    """What went from component to component; `called` gives tasks other names, of which each is a sum."""
     seconds = max(now.at - before.at, 1e-3)
-    earlier = _edges(before)
+    earlier = _edges(before, called)
     found = {}
-    for pair, (rows, size, waiting) in _edges(now).items():
+    for pair, (rows, size, waiting) in _edges(now, called).items():
         old_rows, old_size, _ = earlier.get(pair, (rows, size, 0))
         if old_rows > rows:  # it began anew
             old_rows, old_size = rows, size
@@ -122,15 +124,14 @@ def stretches(before: Look, now: Look) -> dict[tuple[str, str], Stretch]:
     return found
 
 
-def _edges(look: Look) -> dict[tuple[str, str], tuple[int, int, int]]:
+def _edges(look: Look, called: Callable[[str, int], str]) -> dict[tuple[str, str], tuple[int, int, int]]:
     sums: dict[tuple[str, str], tuple[int, int, int]] = {}
     for task in look.metrics.tasks:
         for edge in task.edges:
             if edge.producer:
-                rows, size, waiting = sums.get((edge.producer, task.component), (0, 0, 0))
-                sums[edge.producer, task.component] = (
-                    rows + edge.rows, size + edge.bytes, waiting + edge.waiting_bytes,
-                )  # fmt: skip
+                pair = (called(edge.producer, edge.task), called(task.component, task.task))
+                rows, size, waiting = sums.get(pair, (0, 0, 0))
+                sums[pair] = (rows + edge.rows, size + edge.bytes, waiting + edge.waiting_bytes)
     return sums
 
 

@@ -105,8 +105,14 @@ class Look:
 
     @property
     def late(self) -> Mapping[str, Mapping[str, Any]]:
-        """Rows that take no part, by reason: how many, and the last of them."""
-        return {reason: found for details in self._details() for reason, found in details.get("late", {}).items()}
+        """Rows that take no part, by reason: how many at all gates, and the last of each."""
+        found: dict[str, dict[str, Any]] = {}
+        for details in self._details():
+            for reason, there in details.get("late", {}).items():
+                sums = found.setdefault(reason, {"rows": 0, "samples": []})
+                sums["rows"] += there["rows"]
+                sums["samples"] += there["samples"]
+        return found
 
     def _details(self) -> Iterator[Mapping[str, Any]]:
         return (task.details for task in self.metrics.tasks if task.details)

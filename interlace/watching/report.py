@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlace.watching.critical_path import critical_path, traced
 from interlace.watching.load import Load, by_component, loads, stretches
 from interlace.watching.look import Look
+from interlace.watching.physical import placed_flows
 from interlace.watching.watch import Watch, jsonable
 from topology import LogLine, Status, Topology, lay_out
 
@@ -55,10 +57,12 @@ def report(watch: Watch) -> dict[str, Any]:
     tasks = loads(before, now)
     components = by_component(tasks)
     verdict = watch.verdict()
+    hops = critical_path(now.topology, components)
     places = {task: worker for worker in now.status.workers for task in worker.tasks}
     found = {
         **status_as_json(now.status),
         "at": now.at,
+        "age_seconds": watch.age,
         "verdict": {
             "health": verdict.health,
             "summary": verdict.summary,
@@ -109,6 +113,11 @@ def report(watch: Watch) -> dict[str, Any]:
             }
             for (producer, consumer), edge in stretches(before, now).items()
         ],
+        "placed_edges": placed_flows(before, now),
+        "critical_path": {
+            "summary": traced(hops),
+            "hops": [{"from": hop.producer, "to": hop.consumer, "seconds": hop.seconds} for hop in hops],
+        },
         "sources": now.sources,
         "unknown_streams": now.unknown_streams,
         "late": now.late,
@@ -162,8 +171,10 @@ def graph(topology: Topology) -> dict[str, Any]:
     return {
         "width": layout.width + 2 * MARGIN,
         "height": len(layout.layers) * step - LAYER_GAP + 2 * MARGIN,
+        "groups": [],
         "boxes": [
             {
+                "id": node.name,
                 "name": node.name,
                 "kind": node.component.kind,
                 "class": type(node.component).__name__,

@@ -101,8 +101,13 @@ class Watch:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is no more to see: the topology has ended."""
+        """Whether there is no more to see: the topology has ended, or looking at it failed in an unexpected way."""
         return self._over.is_set()
+
+    @property
+    def age(self) -> float:
+        """The seconds since the last look."""
+        return max(0.0, self._clock() - self.now()[0].at)
 
     def now(self) -> tuple[Look, Look]:
         """The last look, and one a little earlier to compare it with."""
@@ -135,6 +140,7 @@ class Watch:
                 continue
             except Exception:
                 log.exception("watching '%s' failed", self.running.name)
+                self._over.set()
                 return
 
 
@@ -169,6 +175,9 @@ def point(before: Look, now: Look) -> dict[str, float | None]:
     for name, load in by_component(loads(before, now)).items():
         found[f"busy:{name}"] = load.busy
         found[f"blocked:{name}"] = load.blocked
+    for reason, late in now.late.items():
+        earlier = before.late.get(reason, {"rows": 0})["rows"]
+        found[f"late:{reason}"] = max(0, late["rows"] - earlier) / seconds
     for source in now.sources:
         found[f"behind:{source['stream']}/{source['source']}"] = source["behind"]
     return {name: None if value is None or not math.isfinite(value) else value for name, value in found.items()}

@@ -1,8 +1,13 @@
 """Who may ask: every request shows a token, as a bearer token or, in a browser, as a cookie.
 
 The page is opened once with `?token=`, gets the cookie, and is sent to the same address without the token, so that it
-stays in no history. The cookie is for this site alone (SameSite=Strict) and no script reads it. Nothing of a request is
-read before its token has been compared, in constant time.
+stays in no history. The cookie is for this site alone (SameSite=Strict), no script reads it, and its name has the port
+of the server, because browsers give cookies to all ports of a host. Nothing of a request is read before its token has
+been compared, in constant time.
+
+A page that is `framed` may stand inside a page of this machine, as a notebook does. No cookie reaches it there, so its
+own files, which are the same for everybody, need no token; its script takes the token from the fragment of the address,
+which no browser sends to any server, and shows it with each question.
 """
 
 from __future__ import annotations
@@ -15,9 +20,10 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "interlace_token"
+LOCAL_PAGES = "http://localhost:* http://127.0.0.1:* https://localhost:* https://127.0.0.1:*"
+"""Whose pages may frame the page of a notebook."""
+
 HEADERS = {
-    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'none'",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
@@ -27,9 +33,15 @@ HEADERS = {
 class TokenRequired:
     """Lets requests with the right token through; the others get 401 and learn nothing."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
+    def __init__(self, app: ASGIApp, token: str, port: int = 0, framed: bool = False) -> None:
         self._app = app
         self._token = token.encode()
+        self._cookie = cookie_name(port)
+        self._framed = framed
+        ancestors = f"'self' {LOCAL_PAGES}" if framed else "'self'"
+        policy = f"default-src 'self'; img-src 'self' data:; frame-ancestors {ancestors}; base-uri 'none'"
+        self._headers = [(b"content-security-policy", policy.encode())]
+        self._headers += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -39,10 +51,7 @@ class TokenRequired:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message.get("headers", []),
-                    *((name.encode(), value.encode()) for name, value in HEADERS.items()),
-                ]
+                message["headers"] = [*message.get("headers", []), *self._headers]
             await send(message)
 
         refusal = self._entered(scope) or self._refused(scope)
@@ -57,15 +66,19 @@ class TokenRequired:
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = scope["path"] if scope["path"].startswith("/") and not scope["path"].startswith("//") else "/"
         answer = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)
-        answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", secure=scope["scheme"] == "https", path="/")
+        answer.set_cookie(
+            self._cookie, given, httponly=True, samesite="strict", secure=scope["scheme"] == "https", path="/"
+        )
         return answer
 
     def _refused(self, scope: Scope) -> Response | None:
+        if self._framed and scope["method"] == "GET" and (scope["path"] == "/" or scope["path"].startswith("/page/")):
+            return None
         headers = Headers(scope=scope)
         kind, _, bearer = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self._is_token(bearer.strip()):
             return None
-        if self._is_token(_cookie(headers.get("cookie", ""))) and _from_this_site(headers):
+        if self._is_token(_cookie(headers.get("cookie", ""), self._cookie)) and _from_this_site(headers):
             return None
         return JSONResponse(
             {"error": "a token is needed: the header 'Authorization: Bearer ...', or the address that was printed"},
@@ -77,9 +90,14 @@ class TokenRequired:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
 
-def _cookie(text: str) -> str:
+def cookie_name(port: int) -> str:
+    """The name of the cookie of the server that listens on a port."""
+    return f"interlace_token_{port}"
+
+
+def _cookie(text: str, name: str) -> str:
     try:
-        found = SimpleCookie(text).get(COOKIE)
+        found = SimpleCookie(text).get(name)
     except CookieError:
         return ""
     return "" if found is None else found.value

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from topology import Handle, InterlaceError, Status
+from topology import Handle, InterlaceError, State, Status
+
+DRAIN_AND_STOP = "drain-and-stop"
+"""Its second half is the desk's: to wait, and to stop."""
 
 
 class ActionError(InterlaceError):
@@ -69,6 +72,12 @@ ACTIONS: Mapping[str, Action] = {
         Action(
             "drain", "End the inputs: results end when all has been read", lambda running, arguments: running.finish()
         ),
+        Action(
+            DRAIN_AND_STOP,
+            "End the inputs, and stop when all results have been read, or after some seconds at the latest",
+            lambda running, arguments: running.finish(),
+            {"seconds": "number"},
+        ),
         Action("stop", "Stop, for everyone who uses it", lambda running, arguments: running.stop()),
     )
 }
@@ -76,5 +85,7 @@ ACTIONS: Mapping[str, Action] = {
 
 def offered(status: Status) -> list[str]:
     """The names of the actions that make sense now."""
+    if status.state is State.FAILED:
+        return ["stop"]
     senseless = "activate" if status.active else "deactivate"
     return [name for name in ACTIONS if name != senseless]

@@ -20,18 +20,19 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from interlace.watching.exposition import CONTENT_TYPE, exposition
+from interlace.watching.physical import physical_graph
 from interlace.watching.report import graph, line_as_json, report, status_as_json
 from interlace.watching.watch import Watch, jsonable
 from interlace.web.access import TokenRequired
-from interlace.web.actions import ACTIONS, Action, ActionError, offered
+from interlace.web.actions import ACTIONS, DRAIN_AND_STOP, Action, ActionError, offered
 from interlace.web.desk import Desk
-from interlace.web.openapi import openapi_document
+from interlace.web.openapi import GRAPHS, openapi_document
 from topology import (
     ClusterError,
     ConnectionLostError,
     InterlaceError,
-    State,
     StoppedError,
+    TaskError,
     TopologyError,
     UnknownTopologyError,
 )
@@ -41,8 +42,8 @@ MOST_BODY = 64 * 1024
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def application(desk: Desk, token: str) -> TokenRequired:
-    """The web application over a desk."""
+def application(desk: Desk, token: str, *, port: int = 0, framed: bool = False) -> TokenRequired:
+    """The web application over a desk, for a server on a port; `framed`: pages of this machine may frame its page."""
     api = Api(desk)
     routes: list[BaseRoute] = [
         Route("/api/v1/openapi.json", api.document),
@@ -58,7 +59,7 @@ def application(desk: Desk, token: str) -> TokenRequired:
         Mount("/page", StaticFiles(directory=PAGE)),
     ]
     handlers = {HTTPException: _http_error, InterlaceError: _our_error, ClientDisconnect: _gone}
-    return TokenRequired(Starlette(routes=routes, exception_handlers=handlers), token)  # type: ignore[arg-type]
+    return TokenRequired(Starlette(routes=routes, exception_handlers=handlers), token, port, framed)  # type: ignore[arg-type]
 
 
 async def page(request: Request) -> Response:
@@ -89,8 +90,12 @@ class Api:
         return JSONResponse({"interval_seconds": watch.interval, "points": [*watch.series(after)]})
 
     async def graph(self, request: Request) -> Response:
+        by = request.query_params.get("by", GRAPHS[0])
+        if by not in GRAPHS:
+            raise HTTPException(400, f"by must be {' or '.join(GRAPHS)}, not '{by}'")
         watch = await self._watch(request)
-        return JSONResponse(jsonable(graph(watch.running.topology)))
+        drawn = graph(watch.running.topology) if by == "component" else physical_graph(watch.now()[0])
+        return JSONResponse(jsonable(drawn))
 
     async def explanation(self, request: Request) -> Response:
         watch = await self._watch(request)
@@ -133,17 +138,14 @@ class Api:
             action.checked(arguments)
             self._desk.stop(name)
             return {"done": "stop", "result": None}
-        return {"done": action.name, "result": action.run(self._desk.watch(name).running, arguments)}
+        running = self._desk.watch(name).running
+        result = action.run(running, arguments)
+        if action.name == DRAIN_AND_STOP:
+            self._desk.stop_when_read(name, running, float(arguments.get("seconds", math.inf)))
+        return {"done": action.name, "result": result}
 
     def _exposed(self) -> str:
-        looks = []
-        for status in self._desk.list():
-            if status.state is not State.FAILED:
-                try:
-                    looks.append(self._desk.watch(status.name).now()[0])
-                except InterlaceError:  # it has ended meanwhile
-                    continue
-        return exposition(looks)
+        return exposition(*self._desk.looks())
 
 
 def _explained(watch: Watch) -> str:
@@ -202,6 +204,6 @@ def status_code(error: InterlaceError) -> int:
         return 400
     if isinstance(error, ClusterError | ConnectionLostError):
         return 503
-    if isinstance(error, TopologyError | StoppedError):
+    if isinstance(error, TopologyError | StoppedError | TaskError):
         return 409
     return 500

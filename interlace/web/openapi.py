@@ -85,6 +85,7 @@ SCHEMAS: dict[str, Any] = {
                 "properties": {
                     "actions": _array({"enum": list(ACTIONS)}),
                     "at": _NUMBER,
+                    "age_seconds": _NUMBER,
                     "verdict": _object(
                         {
                             "health": {"enum": ["well", "attention", "failed", "recovering", "starting", "stopped"]},
@@ -112,6 +113,13 @@ SCHEMAS: dict[str, Any] = {
                                 "waiting_bytes": {"type": "integer"},
                             }
                         )
+                    ),
+                    "placed_edges": _array({"type": "object"}),
+                    "critical_path": _object(
+                        {
+                            "summary": _TEXT,
+                            "hops": _array(_object({"from": _TEXT, "to": _TEXT, "seconds": _NUMBER})),
+                        }
                     ),
                     "sources": _array({"type": "object"}),
                     "late": {"type": "object"},
@@ -156,6 +164,9 @@ def _query(name: str, kind: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "description": description, "schema": {"type": kind}}
 
 
+GRAPHS = ("component", "node")
+"""By what the graph may be drawn."""
+
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
@@ -170,7 +181,11 @@ def openapi_document() -> dict[str, Any]:
             _object({"interval_seconds": _NUMBER, "points": _array({"type": "object"})}),
             _query("after", "number", "only looks after this moment, in seconds since 1970"),
         ),
-        f"{base}/{{name}}/graph": _get("The components and edges, with places for a picture.", {"type": "object"}),
+        f"{base}/{{name}}/graph": _get(
+            "The components and edges, with places for a picture.",
+            _object({"width": _NUMBER, "height": _NUMBER, **dict.fromkeys(("groups", "boxes", "edges"), _array({}))}),
+            {**_query("by", "string", "component, or node for a column of each"), "schema": {"enum": [*GRAPHS]}},
+        ),
         f"{base}/{{name}}/explanation": _get("What runs and why, as text.", _object({"text": _TEXT})),
         f"{base}/{{name}}/logs": _get(
             "What its processes have logged and printed.",

@@ -30,12 +30,21 @@ class WebServer:
     port: 0 takes a free one.
     root: what clients of an encrypted server have to trust, as PEM; None: what their system trusts.
     token: what requests have to show; None makes a new one.
+    framed: pages of this machine may show the page in a frame, as a notebook does.
     """
 
     def __init__(
-        self, desk: Desk, *, host: str = LOOPBACK, port: int = 0, token: str | None = None, tls: Tls | None = None
+        self,
+        desk: Desk,
+        *,
+        host: str = LOOPBACK,
+        port: int = 0,
+        token: str | None = None,
+        tls: Tls | None = None,
+        framed: bool = False,
     ) -> None:
         self._desk = desk
+        self._framed = framed
         self.token = Secret(token or secrets.token_urlsafe(32))
         certificate = None
         if tls is not None or not _is_loopback(host):
@@ -46,7 +55,8 @@ class WebServer:
         self.root = None if certificate is None else certificate.root
         self.host, self.port = host, self._socket.getsockname()[1]
         config = uvicorn.Config(
-            application(desk, str(self.token)), log_config=None, access_log=False, lifespan="off", ws="none",
+            application(desk, str(self.token), port=self.port, framed=framed),
+            log_config=None, access_log=False, lifespan="off", ws="none",
             timeout_graceful_shutdown=1, server_header=False, proxy_headers=False,
         )  # fmt: skip
         if certificate is not None:
@@ -73,10 +83,10 @@ class WebServer:
         self._socket.close()
         self._desk.close()
 
-    def wait(self) -> None:
-        """Wait until somebody closes the server."""
-        while self._thread.is_alive():
-            self._thread.join(1.0)
+    @property
+    def is_serving(self) -> bool:
+        """Whether it still answers: nobody has closed it, and it has not failed."""
+        return self._thread.is_alive()
 
     def __enter__(self) -> Self:
         return self
@@ -88,9 +98,12 @@ class WebServer:
         return f"WebServer({self.url!r})"
 
     def _repr_html_(self) -> str:
+        if not self._framed:
+            return f'<a href="{self.url_with_token}" target="_blank">Open the page</a>'
+        address = f"{self.url}#token={self.token!s}"
         return (
-            f'<a href="{self.url_with_token}" target="_blank">Open the page of this topology</a>'
-            f'<iframe src="{self.url_with_token}" style="width:100%;height:720px;border:1px solid #8884" '
+            f'<a href="{address}" target="_blank">Open the page of this topology</a>'
+            f'<iframe src="{address}" style="width:100%;height:720px;border:1px solid #8884" '
             f'title="live page"></iframe>'
         )
 

@@ -12,7 +12,12 @@
       - {from: hot, to: count, grouping: {fields: [rack]}}
       - {from: count, to: results, grouping: global}
 
-A join takes the place of spouts, bolts, sinks and streams:
+Joins may stand among the components, with what feeds their streams:
+
+    joins:
+      pairs: {sql: "SELECT .. FROM R, S WHERE .. WINDOW ..", inputs: {R: hot, S: {from: count, stream: late}}}
+
+A join alone takes the place of spouts, bolts, sinks and streams:
 
     join: {sql: "SELECT .. FROM R, S WHERE .. WINDOW ..", event_time: ts, out_of_order: 5 min}
 """
@@ -37,8 +42,11 @@ if TYPE_CHECKING:
     from operators import StreamJoin
     from topology import Grouping, Topology
 
-GRAPH = ("spouts", "bolts", "sinks", "streams", "components")
+GRAPH = ("spouts", "bolts", "joins", "sinks", "streams", "components")
+PART = ("event_time", "out_of_order", "ordering", "step_rows")
+JOIN = (*PART, "idle_after")
 COMPONENT = ("class", "arguments", "parallelism", "resources")
+INPUT = ("file", "event_time", "columns", "idle_after", "out_of_order")
 GROUPINGS = ("shuffle", "global", "all", "direct", "local_or_shuffle")
 GROUPINGS_OF = ("fields", "partial_key", "custom")
 
@@ -77,14 +85,13 @@ def read_topology(file: str, environment: Mapping[str, str] | None = None) -> To
 
 
 def _input_keys(entry: Entry) -> dict[str, Entry]:
-    return {} if entry.is_null else entry.keys(("file", "event_time", "columns", "idle_after"))
+    return {} if entry.is_null else entry.keys(INPUT)
 
 
 def _join(entry: Entry, inputs: Mapping[str, Entry], paths: dict[str, str], folder: str) -> TopologyFile:
     from operators import StreamJoin
 
-    settings = ("event_time", "out_of_order", "idle_after", "ordering", "step_rows")
-    keys = entry.keys(("sql", *settings), required=("sql",))
+    keys = entry.keys(("sql", *JOIN), required=("sql",))
     for given in inputs.values():
         for name, value in _input_keys(given).items():
             if name != "file":
@@ -94,13 +101,20 @@ def _join(entry: Entry, inputs: Mapping[str, Entry], paths: dict[str, str], fold
     if unknown is not None:
         known = ", ".join(query.paths)
         raise inputs[unknown].error(f"the query has no stream '{unknown}'; its streams: {known}")
-    arguments = {name: keys[name].plain() for name in settings if name in keys}
+    arguments = {name: keys[name].plain() for name in JOIN if name in keys}
     try:
         join = StreamJoin.from_sql(query.text, **arguments)
     except ValueError as error:
         raise keys["sql"].error(query.as_written(str(error))) from None
     found = {stream: os.path.join(folder, path) for stream, path in query.paths.items() if path != stream}
     return TopologyFile(join, {**found, **paths})
+
+
+def _is_ready(value: Any) -> bool:
+    """Whether an imported object is a component or a join itself, and not what makes one."""
+    from topology import Component
+
+    return isinstance(value, Component) or (hasattr(value, "as_part") and not isinstance(value, type))
 
 
 class _Graph:
@@ -126,6 +140,8 @@ class _Graph:
         subscriptions: dict[str, Any] = {}
         for name, entry in self._section("bolts").items():
             subscriptions[name] = self._add(name, entry, self._adding(builder.bolt, name, entry))
+        for name, entry in self._section("joins").items():
+            self._add(name, entry, self._joining(builder.join, name, entry))
         for name, entry in self._sinks().items():
             subscriptions[name] = self._add(name, entry, partial(builder.sink, name))
         for entry in keys["streams"].items() if "streams" in keys else []:
@@ -146,18 +162,19 @@ class _Graph:
         return {item.text(): item for item in self._keys["sinks"].items()}
 
     def _add(self, name: str, entry: Entry, add: Callable[[], Any]) -> Any:
+        from operators import JoinError
         from topology import TopologyError
 
         self._entries[name] = entry
         try:
             return add()
-        except TopologyError as error:
+        except (TopologyError, JoinError) as error:
             raise entry.error(str(error)) from None
 
     def _input(self, entry: Entry) -> Any:
         import pyarrow as pa
 
-        from topology import Input
+        from topology import Input, TopologyError
 
         keys = _input_keys(entry)
         schema = None
@@ -169,7 +186,11 @@ class _Graph:
             schema = pa.schema(kinds)
         event_time = keys["event_time"].text() if "event_time" in keys else None
         idle_after = keys["idle_after"].count() if "idle_after" in keys else None
-        return Input(schema, event_time, idle_after=idle_after)
+        out_of_order = keys["out_of_order"].plain() if "out_of_order" in keys else None
+        try:
+            return Input(schema, event_time, idle_after=idle_after, out_of_order=out_of_order)
+        except (TopologyError, TypeError) as error:
+            raise keys["out_of_order"].error(str(error)) from None
 
     def _adding(self, add: Callable[..., Any], name: str, entry: Entry) -> Callable[[], Any]:
         """What adds a spout or a bolt, and says what its tasks need."""
@@ -189,16 +210,57 @@ class _Graph:
         return adding
 
     def _mapped(self, keys: Mapping[str, Entry]) -> Any:
-        from topology import MapBatches
+        from topology import Component, MapBatches
 
         if "arguments" in keys:
             raise keys["arguments"].error("a function of 'map' takes a batch and nothing else: write a 'class'")
-        return MapBatches(self._imported(keys["map"]))
+        function = self._imported(keys["map"])
+        return function if isinstance(function, Component) else MapBatches(function)  # a Component: made by @il.bolt
+
+    def _joining(self, join: Callable[..., None], name: str, entry: Entry) -> Callable[[], None]:
+        """What adds a join that other components feed."""
+        keys = entry.keys(("sql", "class", "arguments", "inputs", "results_time", *PART), required=("inputs",))
+        if ("sql" in keys) == ("class" in keys):
+            raise entry.error("give the 'sql' of the join, or with 'class' a join that is ready")
+        made = self._made(entry, keys) if "class" in keys else self._join_of_sql(keys)
+        inputs = {stream: self._upstream(value) for stream, value in keys["inputs"].entries().items()}
+        times = {} if "results_time" not in keys else {"event_time": keys["results_time"].plain()}
+        return lambda: join(name, made, inputs=inputs, **times)
+
+    def _join_of_sql(self, keys: Mapping[str, Entry]) -> Any:
+        from operators import StreamJoin
+
+        arguments = {name: keys[name].plain() for name in PART if name in keys}
+        try:
+            return StreamJoin.from_sql(keys["sql"].text(), **arguments)
+        except ValueError as error:
+            raise keys["sql"].error(str(error)) from None
+
+    def _upstream(self, entry: Entry) -> Any:
+        """What feeds a stream of a join: a component, one of its streams, or several of these."""
+        if entry.is_list:
+            return [self._upstream(item) for item in entry.items()]
+        if not entry.is_mapping:
+            return self._producer(entry)
+        keys = entry.keys(("from", "stream"), required=("from", "stream"))
+        return self._producer(keys["from"]), keys["stream"].text()
+
+    def _producer(self, entry: Entry) -> str:
+        named = (name for kind in ("spouts", "bolts", "joins") for name in self._section(kind))
+        known = dict.fromkeys([*self._inputs, *named, *self._entries])
+        if entry.text() not in known:
+            raise entry.error(f"there is no component '{entry.text()}'{did_you_mean(entry.text(), known)}")
+        return entry.text()
 
     def _made(self, entry: Entry, keys: Mapping[str, Entry]) -> Any:
-        """An object of a class, with its arguments."""
+        """An object of a class, with its arguments; one that is ready, as `@il.bolt` makes, is taken as it is."""
         make = self._imported(keys["class"])
         given = keys.get("arguments")
+        if _is_ready(make):
+            if given is None or given.is_null:
+                return make
+            if not isinstance(getattr(make, "code", None), type):  # @il.bolt on a class: its objects take arguments
+                raise given.error(f"'{keys['class'].text()}' is made already: it takes no arguments")
         try:
             if given is None or given.is_null:
                 return make()
@@ -235,10 +297,7 @@ class _Graph:
 
     def _subscribe(self, entry: Entry, subscriptions: Mapping[str, Any]) -> None:
         keys = entry.keys(("from", "to", "grouping", "stream"), required=("from", "to", "grouping"))
-        producer, consumer = keys["from"].text(), keys["to"].text()
-        if producer not in self._entries:
-            known = did_you_mean(producer, self._entries)
-            raise keys["from"].error(f"there is no component '{producer}'{known}")
+        producer, consumer = self._producer(keys["from"]), keys["to"].text()
         if consumer not in subscriptions:
             known = did_you_mean(consumer, subscriptions)
             raise keys["to"].error(f"there is no bolt and no sink '{consumer}'{known}")

@@ -8,6 +8,7 @@ const WORDS = {
   savepoint: ["Savepoint", "Write a savepoint of “{name}”?"],
   rebalance: ["Rebalance", "How many tasks shall each component of “{name}” have? Results pause meanwhile."],
   drain: ["Drain", "End all inputs of “{name}”? What is under way is finished; no more rows are taken."],
+  "drain-and-stop": ["Drain and stop", "End all inputs of “{name}”, and stop it as soon as somebody has read all results?"],
   stop: ["Stop", "Stop “{name}” now, for everyone who uses it?"],
 };
 const dialog = document.getElementById("confirm");
@@ -18,7 +19,7 @@ export function offer(place, report, act) {
   const key = `${report.name} ${offered} ${report.state}`;
   if (key === shown) return;
   shown = key;
-  place.replaceChildren(...offered.map((action) => el("button", { type: "button", class: action === "stop" ? "danger" : null, "data-action": action,
+  place.replaceChildren(...offered.map((action) => el("button", { type: "button", class: action.endsWith("stop") ? "danger" : null, "data-action": action,
     onclick: () => confirm(action, report, act) }, WORDS[action][0])));
 }
 

@@ -18,7 +18,7 @@ export function bytes(n) {
 export function seconds(s) {
   if (s === null || s === undefined || !isFinite(s)) return "–";
   if (s === 0) return "0 s";
-  if (s < 1) return `${Number((s * 1000).toPrecision(2))} ms`;
+  if (s < 0.995) return `${Number((s * 1000).toPrecision(2))} ms`;
   if (s < 120) return `${Number(s.toPrecision(3))} s`;
   if (s < 7200) return `${Math.round(s / 60)} min`;
   return s < 172800 ? `${Math.round(s / 3600)} h` : `${Math.round(s / 86400)} days`;

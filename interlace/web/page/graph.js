@@ -1,30 +1,55 @@
 // The graph of components: coloured by busy, blocked and idle; edges as wide as their rate.
 
-import { svg, quantity, bytes, seconds, percent } from "./format.js";
+import { el, svg, quantity, bytes, seconds, percent } from "./format.js";
 import { explain } from "./tip.js";
 
+const MOST_ENLARGED = 1.2;
 const FULL_EDGE_BYTES = 4 * 1024 * 1024;
 
 export function drawGraph(graph, report, choose) {
-  const loads = new Map((report.components || []).map((load) => [load.component, load]));
-  const flows = new Map((report.edges || []).map((edge) => [`${edge.from} ${edge.to}`, edge]));
+  const byNode = graph.groups.length > 0;
+  const components = new Map((report.components || []).map((load) => [load.component, load]));
+  const loadOf = (box) => byNode ? here(components.get(box.name), box.node) : components.get(box.name);
+  const flows = new Map(((byNode ? report.placed_edges : report.edges) || []).map((edge) => [`${edge.from} ${edge.to}`, edge]));
+  const hops = new Set((report.critical_path?.hops || []).map((hop) => `${hop.from} ${hop.to}`));
+  const names = new Map(graph.boxes.map((box) => [box.id, box.name]));
   const culprit = report.verdict ? report.verdict.component : null;
   const image = svg("svg", { class: "graph", viewBox: `0 0 ${graph.width} ${graph.height}`, role: "group",
     "aria-label": `The graph of ${report.name}: ${graph.boxes.length} components` });
+  image.style.maxWidth = `${graph.width * MOST_ENLARGED}px`;
   const labels = [];
-  for (const edge of graph.edges) image.append(...drawEdge(edge, graph, flows.get(`${edge.from} ${edge.to}`), labels));
-  for (const box of graph.boxes) image.append(drawBox(box, loads.get(box.name), box.name === culprit, choose));
+  for (const group of graph.groups) image.append(
+    svg("rect", { class: "node", x: group.x, y: group.y, width: group.width, height: group.height, rx: 12 }),
+    svg("text", { class: "node-name", x: group.x + 14, y: group.y + 23, "font-weight": "600" }, group.name));
+  for (const edge of graph.edges)
+    image.append(...drawEdge(edge, graph, flows.get(`${edge.from} ${edge.to}`), hops.has(`${names.get(edge.from)} ${names.get(edge.to)}`), labels));
+  for (const box of graph.boxes) image.append(drawBox(box, loadOf(box), box.name === culprit, choose));
   image.append(...labels);
   return image;
 }
 
-function drawEdge(edge, graph, flow, labels) {
-  const boxes = new Map(graph.boxes.map((box) => [box.name, box]));
+// What the tasks of a component do on one node.
+function here(load, node) {
+  const parts = (load?.parts || []).filter((part) => (part.node ?? "–") === node);
+  if (!parts.length) return undefined;
+  const sum = (key) => parts.reduce((total, part) => total + part[key], 0);
+  const sums = ["rows_in", "rows_out", "rows_in_per_second", "rows_out_per_second", "waiting_bytes", "state_bytes"];
+  const means = ["busy", "blocked", "idle"];
+  return { ...load, ...Object.fromEntries(sums.map((key) => [key, sum(key)])), ...Object.fromEntries(means.map((key) => [key, sum(key) / parts.length])),
+    busiest: Math.max(...parts.map((part) => part.busiest)), tasks: parts.length };
+}
+
+export function legendOfPath(report) {
+  return report.critical_path?.summary ? el("p", { class: "trace" }, el("i", { class: "path" }), report.critical_path.summary) : null;
+}
+
+function drawEdge(edge, graph, flow, isOnPath, labels) {
+  const boxes = new Map(graph.boxes.map((box) => [box.id, box]));
   const height = boxes.get(edge.from).height;
   const path = way(edge.points, height);
   const rate = flow ? flow.rows_per_second : 0;
   const full = flow && flow.waiting_bytes >= FULL_EDGE_BYTES;
-  const line = svg("path", { class: `edge${full ? " full" : ""}`, d: path, "stroke-width": (1.2 + 1.35 * Math.log10(1 + rate)).toFixed(2) });
+  const line = svg("path", { class: `edge${full ? " full" : ""}${isOnPath ? " path" : ""}`, d: path, "stroke-width": (1.2 + 1.35 * Math.log10(1 + rate)).toFixed(2) });
   const hit = svg("path", { class: "hit", d: path });
   explain(hit, () => edgeText(edge, flow));
   if (rate >= 0.5) {
@@ -57,7 +82,7 @@ function way(points, height) {
 function drawBox(box, load, isCulprit, choose) {
   const name = box.name + (box.parallelism > 1 ? ` ×${box.parallelism}` : "");
   const group = svg("g", { class: `box${isCulprit ? " culprit" : ""}`, tabindex: "0", role: "button", "aria-label": boxText(box, load).replaceAll("\n", ", "),
-    transform: `translate(${box.x},${box.y})`, "data-component": box.name });
+    transform: `translate(${box.x},${box.y})`, "data-component": box.name, "data-node": box.node });
   group.append(svg("rect", { class: "body", width: box.width, height: box.height, rx: 8 }));
   if (load) {
     const kind = load.blocked > load.busiest ? "blocked" : "busy";

@@ -1,17 +1,19 @@
 // The live page: asks the REST API every second and draws what it answers. It holds no state of its own but the view.
 
-import { el, clock } from "./format.js";
+import { el, clock, seconds } from "./format.js";
 import { hide } from "./tip.js";
 import { VIEWS } from "./views.js";
 import { offer } from "./actions.js";
 
 const byId = (id) => document.getElementById(id);
 const MARKS = { well: "✓", attention: "!", failed: "✕", recovering: "↻", starting: "…", stopped: "■" };
-const KEPT_POINTS = 900, PAUSE = 1000;
-const page = { name: null, view: "overview", report: {}, graph: null, points: [], lines: [], explanation: "", chosen: null, choose };
+const KEPT_POINTS = 900, PAUSE = 1000, OLD_SECONDS = 5;
+let token = null; // of a page in a frame, which has no cookie
+const page = { name: null, view: "overview", report: {}, graph: null, points: [], lines: [], explanation: "", chosen: null, choose, by: "component", drawBy };
 
 async function ask(path, options) {
-  const answer = await fetch(`/api/v1/topologies${path}`, { credentials: "same-origin", ...options });
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(`/api/v1/topologies${path}`, { credentials: "same-origin", headers, ...options });
   const body = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
   if (!answer.ok) throw Object.assign(new Error(body.error), { status: answer.status });
   return body;
@@ -52,16 +54,22 @@ async function watched() {
   if (report.components) {
     const last = page.points.length ? page.points[page.points.length - 1].at : 0;
     const [series, graph] = await Promise.all([ask(at(`/series?after=${last}`)),
-      page.graph && page.graph.boxes.every((box) => report.components.some((each) => each.component === box.name && each.tasks === box.parallelism))
-        ? page.graph : ask(at("/graph"))]);
+      page.graph && page.by === "component" && page.graph.boxes.every((box) => report.components.some((each) => each.component === box.name && each.tasks === box.parallelism))
+        ? page.graph : ask(at(`/graph?by=${page.by}`))]);
     if (page.view === "query") page.explanation = (await ask(at("/explanation"))).text;
     if (page.view === "events") page.lines.push(...(await ask(at(`/logs?after=${page.lines.length ? page.lines[page.lines.length - 1].number : -1}`))).lines);
-    if (name !== page.name) return;
+    if (name !== page.name || (graph.groups.length > 0) !== (page.by === "node")) return;
     page.points = [...page.points, ...series.points].slice(-KEPT_POINTS);
     page.graph = graph;
   }
   page.report = report;
   draw();
+}
+
+function asOf(report) {
+  const lives = ["running", "recovering", "starting"].includes(report.state);
+  if (lives && report.age_seconds > OLD_SECONDS) return [`It has not answered for ${seconds(report.age_seconds)}: what you see is old.`, true];
+  return [report.at ? `at ${clock(report.at)}` : "", false];
 }
 
 function draw() {
@@ -105,13 +113,19 @@ function empty() {
 
 function fresh(error) {
   const mark = byId("fresh");
-  mark.className = error ? "fresh stale" : "fresh";
-  mark.textContent = error ? (error.status ? error.message : "The server does not answer: what you see is old.") : `at ${clock(Date.now() / 1000)}`;
+  const [text, isOld] = error ? [error.status ? error.message : "The server does not answer: what you see is old.", true] : asOf(page.report);
+  mark.className = isOld ? "fresh stale" : "fresh";
+  mark.textContent = text;
 }
 
 function choose(component) {
   page.chosen = component;
   redraw();
+}
+
+function drawBy(by) {
+  Object.assign(page, { by, graph: null });
+  watched().catch(fresh);
 }
 
 function select(id) {
@@ -133,9 +147,28 @@ function setText(id, text) {
   if (byId(id).textContent !== text) byId(id).textContent = text; // a screen reader speaks only what changes
 }
 
+// A browser may refuse storage, above all to a page in a frame.
+function recall(storage, key) {
+  try { return storage().getItem(key); } catch { return null; }
+}
+
+function keep(storage, key, value) {
+  try { storage().setItem(key, value); } catch { /* it is forgotten with the page */ }
+}
+
+function enter() {
+  const given = /^#token=(.+)$/.exec(location.hash);
+  if (given) {
+    keep(() => sessionStorage, "token", given[1]);
+    history.replaceState(null, "", "#");
+  }
+  token = given ? given[1] : recall(() => sessionStorage, "token");
+}
+
 const lastLine = (text) => text.trim().split("\n").pop();
 
 function start() {
+  enter();
   const tabs = document.querySelector("[role=tablist]");
   tabs.append(...VIEWS.map((view) => el("button", { role: "tab", type: "button", "data-view": view.id, "aria-controls": "view", onclick: () => select(view.id) }, view.title)));
   tabs.addEventListener("keydown", (event) => {
@@ -147,10 +180,10 @@ function start() {
   });
   byId("topology").addEventListener("change", (event) => { show(event.target.value); watched().catch(fresh); });
   const root = document.documentElement;
-  root.dataset.theme = localStorage.getItem("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  root.dataset.theme = recall(() => localStorage, "theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   byId("theme").addEventListener("click", () => {
     root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
-    localStorage.setItem("theme", root.dataset.theme);
+    keep(() => localStorage, "theme", root.dataset.theme);
   });
   const wanted = location.hash.split("/")[1];
   select(VIEWS.some((view) => view.id === wanted) ? wanted : "overview");

@@ -2,7 +2,7 @@
 
 import { el, table, bar, quantity, bytes, seconds, percent, clock, behind } from "./format.js";
 import { chart } from "./charts.js";
-import { drawGraph } from "./graph.js";
+import { drawGraph, legendOfPath } from "./graph.js";
 
 export const VIEWS = [
   { id: "overview", title: "Overview", draw: overview },
@@ -18,9 +18,14 @@ const LEGEND = [["busy", "busy"], ["blocked", "blocked by back-pressure"], ["idl
 function overview(page) {
   const { report, graph, points } = page;
   if (!report.components) return [errors(report)];
-  const drawing = el("section", { class: "card", "aria-label": "Graph" }, el("div", { class: "row" }, el("h2", {}, "Components"),
-    el("div", { class: "legend" }, LEGEND.map(([kind, text]) => el("span", {}, el("i", { class: kind }), text)))));
+  const ways = [["component", "By component"], ["node", "By node"]].map(([by, text]) =>
+    el("button", { type: "button", "data-by": by, "aria-pressed": String(page.by === by), onclick: () => page.drawBy(by) }, text));
+  const drawing = el("section", { class: "card", "aria-label": "Graph" }, el("div", { class: "row" }, el("h2", {}, "Graph"),
+    el("div", { class: "switch", role: "group", "aria-label": "Draw the graph" }, ways)),
+    el("div", { class: "legend" }, LEGEND.map(([kind, text]) => el("span", {}, el("i", { class: kind }), text))));
   if (graph) drawing.append(drawGraph(graph, report, page.choose));
+  const path = legendOfPath(report);
+  if (path) drawing.append(path);
   const side = el("div", { class: "stack" }, ...rates(points).slice(0, 2), component(page));
   return [el("div", { class: "columns" }, drawing, side)];
 }
@@ -64,7 +69,7 @@ function charts({ points, report }) {
     chart("Fullest window", [{ key: "window_fill" }], points, percent, { least: 1, none: "No window has a greatest number of rows." }),
     chart("On disk", [{ key: "spilled_bytes", label: "spilled" }, { key: "log_bytes", label: "log" }, { key: "checkpoint_bytes", label: "checkpoints" }], points, bytes, { base: 1024, least: 1024 }),
     chart("Messages under way", [{ key: "waiting_bytes" }], points, bytes, { base: 1024, least: 1024 }),
-    chart("Late and rejected rows a second", [{ key: "late_rate" }], points, quantity),
+    chart("Late and rejected rows a second", keys("late:"), points, quantity, { none: "No row was late or rejected." }),
     chart("Recoveries so far", [{ key: "recoveries" }], points, quantity, { least: 1 }))];
 }
 

@@ -57,6 +57,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 BOTH = ["-i", "R=readings.csv", "-i", "S=readings.csv"]
 
 
+def test_a_join_of_three_streams_runs_over_files_in_the_order_of_their_event_times(folder: Path) -> None:
+    code = """
+import interlace as il
+three = il.MultiJoin(
+    ["R", "S", "T"], "R.power < S.power AND S.power < T.power", il.TimeWindow(100),
+    select=["R.rack", "S.rack", "T.rack"], event_time="ts",
+)
+"""
+    (folder / "racks_code.py").write_text(code)
+    inputs = [*BOTH, "-i", "T=readings.csv"]
+    result = invoke("run", "racks_code.py:three", *inputs, "--json")
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [{"R.rack": 1, "S.rack": 2, "T.rack": 3}]
+    assert "is not in the order of ts: sorting it" in result.stderr
+    assert "results" in invoke("run", "racks_code.py:three", "--dry-run").stdout
+
+
 def test_a_join_runs_over_files(folder: Path) -> None:
     result = invoke("run", "racks_code.py:join", *BOTH, "--json")
     assert [json.loads(line) for line in result.stdout.splitlines()] == [

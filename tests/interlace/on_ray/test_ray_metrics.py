@@ -42,7 +42,7 @@ def test_counters_are_sums_over_restarts_and_gauges_the_last_values(monkeypatch:
     monkeypatch.setattr(ray_metrics, "Counter", Recorded)
     monkeypatch.setattr(ray_metrics, "Gauge", Recorded)
     consumer: Any = ray_metrics.RayMetrics()
-    assert set(Recorded.made) == {family.name for family in FAMILIES if family.kind != "histogram"}
+    assert set(Recorded.made) == {name for family in FAMILIES for name in family.series}
     join = il.StreamJoin("R", "S", "R.x < S.x", il.CountWindow(10))
     for sent in (3, 2):  # the second has counted less when it is first seen
         with join.launch(name="again") as running:
@@ -53,6 +53,9 @@ def test_counters_are_sums_over_restarts_and_gauges_the_last_values(monkeypatch:
             watch.look()
     assert counted("interlace_rows_in_total", "R") == 5
     assert list(Recorded.made["interlace_up"].values.values()) == [1.0]
+    buckets = Recorded.made["interlace_latency_seconds_bucket"]
+    assert "le" in buckets.tag_keys
+    assert {dict(tags)["component"] for tags in buckets.values} == {"results", "late"}
 
 
 def test_ray_takes_them(ray_cluster: None) -> None:

@@ -14,8 +14,9 @@ import interlace as il
 from interlace.watching.look import Look
 from interlace.watching.report import graph, report
 from interlace.watching.verdict import judge
-from interlace.watching.watch import KEPT_LOOKS, Watch
+from interlace.watching.watch import KEPT_LOOKS, Watch, point
 from tests.topology.waiting import wait_for
+from topology import Metrics, Status, TaskMetrics
 
 
 class Clock:
@@ -240,3 +241,15 @@ def test_trouble_and_what_the_state_needs_are_in_the_verdict() -> None:
     assert verdict.health == "attention"
     waiting = judge(look(120, 0, "send() waits for the disk"), looks[-1], {})
     assert waiting.summary == "It runs, but: send() waits for the disk."
+
+
+def test_late_rows_of_several_joins_are_added() -> None:
+    def gate(task: int, rows: int) -> TaskMetrics:
+        late = {"late": {"out of order": {"rows": rows, "samples": [{"offset": task}]}}}
+        return TaskMetrics("gate", task, 0, 0, 0, 0, 0, 0, 0.0, 0, {}, details=late)
+
+    topology = chain(lambda rows: rows)
+    look = Look(0.0, topology, Metrics((gate(0, 2), gate(1, 3))), Status("chain", il.State.RUNNING, ()))
+    assert look.late == {"out of order": {"rows": 5, "samples": [{"offset": 0}, {"offset": 1}]}}
+    earlier = Look(-2.0, topology, Metrics((gate(0, 1),)), look.status)
+    assert point(earlier, look)["late:out of order"] == 2.0

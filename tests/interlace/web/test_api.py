@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from starlette.testclient import TestClient
 
 import interlace as il
-from interlace.web.access import COOKIE
+from interlace.web.access import cookie_name
 from interlace.web.actions import ACTIONS
 from interlace.web.api import application
 from interlace.web.desk import Desk, HandleDesk
@@ -26,6 +26,7 @@ from tests.topology.waiting import wait_for
 from topology import LogLine, Status, TopologyError
 
 TOKEN = "a-token-of-the-tests"
+COOKIE = cookie_name(0)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +172,43 @@ def test_a_topology_that_has_failed_tells_why() -> None:
     assert shown["error"].endswith("no such rack")
     assert asked.get("/api/v1/topologies/doomed/logs").json()["lines"][0]["text"] == "no such rack"
     assert asked.get("/api/v1/topologies/doomed/graph").status_code == 409
-    assert asked.get("/metrics").status_code == 200
+    assert 'interlace_up{topology="doomed"} 0' in asked.get("/metrics").text  # so that the alert fires
+
+
+def test_an_embedded_topology_that_has_failed_is_shown_and_may_be_stopped() -> None:
+    def fails(rows: pa.RecordBatch) -> pa.RecordBatch:
+        raise LookupError("no such rack")
+
+    builder = il.TopologyBuilder("doomed")
+    builder.input("in")
+    builder.bolt("fails", il.MapBatches(fails)).shuffle_grouping("in")
+    builder.sink().global_grouping("fails")
+    launched = il.LocalRuntime().launch(builder.build())
+    made = HandleDesk(launched, interval=0.05)
+    asked = TestClient(application(made, TOKEN), headers={"authorization": f"Bearer {TOKEN}"})
+    launched.send("in", [{"x": 1}])
+    base = "/api/v1/topologies/doomed"
+    wait_for(lambda: asked.get(base).json()["state"] == "failed")
+    assert asked.get(base).json()["actions"] == ["stop"]
+    assert 'interlace_up{topology="doomed"} 0' in asked.get("/metrics").text
+    assert asked.post(f"{base}/actions/savepoint").status_code == 409
+    assert asked.post(f"{base}/actions/stop").json() == {"done": "stop", "result": None}
+    made.close()
+    with pytest.raises(il.TaskError, match="no such rack"):
+        launched.stop()
+
+
+def test_only_the_page_of_a_notebook_may_be_framed_and_then_its_own_files_need_no_token(desk: Desk) -> None:
+    framed = TestClient(application(desk, TOKEN, port=1, framed=True), follow_redirects=False)
+    assert "frame-ancestors 'self' http://localhost:*" in framed.get("/").headers["content-security-policy"]
+    assert framed.get("/page/page.js").status_code == 200
+    for path in ("/metrics", "/api/v1/topologies", "/api/v1/openapi.json", "/nothing", "/page"):
+        assert framed.get(path).status_code == 401, path
+    assert framed.post("/").status_code == 401
+    plain = TestClient(application(desk, TOKEN, port=2))
+    assert "frame-ancestors 'self';" in plain.get("/").headers["content-security-policy"]
+    names = {client.get(f"/?token={TOKEN}").headers["set-cookie"].partition("=")[0] for client in (framed,)}
+    assert names == {cookie_name(1)} != {cookie_name(2)}
 
 
 def test_every_action_is_in_the_document() -> None:

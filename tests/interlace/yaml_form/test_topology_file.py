@@ -44,6 +44,21 @@ def twice(rows):
 
 def first(rows, tasks):
     return [0] * rows.num_rows
+
+@il.bolt(key="rack")
+def count(key, rows):
+    key.state["n"] = key.state.get("n", 0) + rows.num_rows
+    return {"rack": key.value, "n": key.state["n"]}
+
+@il.bolt
+class Least:
+    def __init__(self, least=5.0):
+        self.least = least
+
+    def execute(self, rows):
+        return rows.filter(pa.compute.greater(rows["power"], self.least))
+
+ready = il.StreamJoin("R", "S", "R.x < S.x", il.CountWindow(5), select=["R.x", "S.x"])
 """
 GOOD = """\
 name: hot racks
@@ -130,6 +145,112 @@ def test_what_is_described_runs(folder: Path) -> None:
         running.send("readings", pa.table({"rack": [1, 2], "power": [4.0, 6.0]}))
         running.finish()
         assert [row for rows in running.results() for row in rows.to_pylist()] == [{"rack": 2, "power": 6.0}]
+
+
+def run(topology: Topology, **rows: dict[str, list[float]]) -> list[dict[str, object]]:
+    with LocalRuntime().launch(topology) as running:
+        for name, columns in rows.items():
+            running.send(name, pa.table(columns))
+        running.finish()
+        return [row for found in running.results() for row in found.to_pylist()]
+
+
+@pytest.mark.parametrize("key", ["class", "map"])
+def test_a_decorated_bolt_is_taken_as_it_is_with_its_key(folder: Path, key: str) -> None:
+    text = f"inputs: {{readings: }}\nbolts:\n  count: {{{key}: yaml_code.count, parallelism: 2}}\nsinks: [results]\n"
+    text += "streams:\n  - {from: readings, to: count, grouping: {fields: rack}}\n"
+    text += "  - {from: count, to: results, grouping: global}\n"
+    topology = described(folder, text)
+    assert topology.node("count").component.key == ("rack",)  # type: ignore[attr-defined]
+    found = run(topology, readings={"rack": [1, 2, 1], "power": [1.0, 2.0, 3.0]})
+    assert sorted(map(str, found)) == ["{'rack': 1, 'n': 2}", "{'rack': 2, 'n': 1}"]
+    if key == "class":
+        with pytest.raises(FileError, match=r"arguments: 'yaml_code.count' is made already: it takes no arguments"):
+            described(folder, text.replace("yaml_code.count,", "yaml_code.count, arguments: [1],"))
+
+
+@pytest.mark.parametrize(("arguments", "kept"), [("", [6.0]), (", arguments: {least: 3}", [4.0, 6.0])])
+def test_a_decorated_class_takes_arguments(folder: Path, arguments: str, kept: list[float]) -> None:
+    text = f"inputs: {{readings: }}\nbolts:\n  least: {{class: yaml_code.Least{arguments}}}\nsinks: [results]\n"
+    text += "streams:\n  - {from: readings, to: least, grouping: global}\n"
+    text += "  - {from: least, to: results, grouping: global}\n"
+    assert [row["power"] for row in run(described(folder, text), readings={"power": [4.0, 6.0, 1.0]})] == kept
+
+
+JOINED = """\
+inputs: {a: {event_time: t, out_of_order: 4}, b: {event_time: t}}
+bolts:
+  same: {map: yaml_code.same}
+joins:
+  near:
+    sql: "SELECT R.x, S.x FROM R, S WHERE R.x < S.x WINDOW AS (ROWS 5)"
+    out_of_order: {R: 4}
+    event_time: t
+    inputs: {R: same, S: {from: b, stream: default}}
+sinks: [results, late]
+streams:
+  - {from: a, to: same, grouping: global}
+  - {from: near, to: results, grouping: global}
+  - {from: near, stream: late, to: late, grouping: global}
+"""
+
+
+def test_a_join_stands_among_components_and_an_input_may_be_out_of_order(folder: Path) -> None:
+    (folder / "yaml_code.py").write_text(CODE + "\ndef same(rows):\n    return rows\n")
+    topology = described(folder, JOINED)
+    assert topology.inputs["a"].out_of_order == 4
+    with LocalRuntime().launch(topology) as running:
+        running.send("a", pa.table({"t": [10, 8], "x": [1, 2]}))
+        running.send("b", pa.table({"t": [9, 11], "x": [2, 3]}))
+        running.finish()
+        found = [row for rows in running.results("results") for row in rows.to_pylist()]
+    assert sorted((row["R.x"], row["S.x"]) for row in found) == [(1, 2), (1, 3), (2, 3)]
+    assert "event_time" in found[0]
+    untimed = described(
+        folder, JOINED.replace("event_time: t\n    inputs", "event_time: t\n    results_time: null\n    inputs")
+    )
+    assert "near/gate" in [node.name for node in untimed.nodes]
+
+
+def test_a_join_that_is_ready_is_taken_by_its_path(folder: Path) -> None:
+    text = "inputs: {a: , b: }\njoins:\n  pairs: {class: yaml_code.ready, inputs: {R: a, S: [b]}, results_time: null}\n"
+    text += "sinks: [results]\nstreams:\n  - {from: pairs, to: results, grouping: global}\n"
+    assert run(described(folder, text), a={"x": [1, 5]}, b={"x": [2, 3]}) == [
+        {"R.x": 1, "S.x": 2},
+        {"R.x": 1, "S.x": 3},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("R: same", "R: smae", "line 9, joins.near.inputs.R: there is no component 'smae'; did you mean same?"),
+        ("{from: b, stream: default}", "{from: b}", "line 9, joins.near.inputs.S: the key 'stream' is missing"),
+        ("R.x < S.x WINDOW", "R.x + S.x WINDOW", "line 6, joins.near.sql: `R.x + S.x`"),
+        (
+            "{R: same, S: {from: b, stream: default}}",
+            "{R: same}",
+            "line 5, joins.near: join 'near': nothing feeds its stream 'S'",
+        ),
+        (
+            "    sql:",
+            "    class: yaml_code.ready\n    sql:",
+            "line 5, joins.near: give the 'sql' of the join, or with 'class'",
+        ),
+        (
+            "event_time: t\n    inputs",
+            "event_time: t\n    results_time: T\n    inputs",
+            "line 5, joins.near: event_time must be 'later', 'R', 'S'",
+        ),
+        ("out_of_order: 4", "out_of_order: soon", "line 1, inputs.a.out_of_order: "),
+    ],
+)
+def test_a_mistake_in_a_part_is_named_by_line_and_key(folder: Path, before: str, after: str, message: str) -> None:
+    (folder / "yaml_code.py").write_text(CODE + "\ndef same(rows):\n    return rows\n")
+    assert before in JOINED
+    with pytest.raises(FileError) as raised:
+        described(folder, JOINED.replace(before, after, 1))
+    assert message in str(raised.value)
 
 
 def test_a_join_is_sql(folder: Path) -> None:
