@@ -175,13 +175,7 @@ class MultiJoin:
     def _start(
         self, runtime: Runtime | None, sources: Mapping[str, Sequence[str]] | None, **options: Any
     ) -> RunningTopology:
-        runtime = runtime or LocalRuntime()
-        if runtime.is_durable:
-            raise JoinError(
-                "a join of more than two streams does not keep its state yet: launch it without state=, or write it as "
-                "joins of two"
-            )
-        running = runtime.launch(self.topology(), **options)
+        running = (runtime or LocalRuntime()).launch(self.topology(), **options)
         try:
             for stream, names in (sources or {}).items():
                 running.open(stream, *names)

@@ -28,7 +28,7 @@ from tests.operators.multiway.random_several import random_case
 from tests.operators.part_check import as_table, playback, run
 from tests.oracle_several import oracle_several
 from tests.oracle_windows import Count, Time
-from topology import LocalRuntime, RayRuntime, SchemaError, TopologyBuilder
+from topology import RayRuntime, SchemaError, TopologyBuilder
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
 
@@ -305,9 +305,3 @@ def test_a_join_is_a_value() -> None:
     assert join == MultiJoin(["a", "b", "c"], ON, CountWindow(3), select=["a.id"], event_time="ts")
     assert join != MultiJoin(["a", "b", "c"], ON, CountWindow(4), select=["a.id"], event_time="ts")
     assert pickle.loads(pickle.dumps(join)) == join
-
-
-def test_a_join_of_several_streams_keeps_no_state(tmp_path: Any) -> None:
-    join = MultiJoin(["a", "b", "c"], ON, CountWindow(80), event_time="ts")
-    with pytest.raises(JoinError, match="does not keep its state"):
-        join.launch(LocalRuntime(state=str(tmp_path)))
