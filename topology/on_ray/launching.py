@@ -56,9 +56,7 @@ def issue_access(inputs: Iterable[str], sinks: Iterable[str]) -> Access:
     """Make the tokens of a topology."""
     authority = Authority()
     channel = authority.issue(Grant(Right.CHANNEL))
-    clients = {
-        (name, control): authority.issue(*rights) for name, control, rights in _rights(inputs, sinks)
-    }
+    clients = {(name, control): authority.issue(*rights) for name, control, rights in _rights(inputs, sinks)}
     return Access(authority, channel, clients)
 
 

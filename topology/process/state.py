@@ -40,11 +40,6 @@ def with_state(topology: Topology) -> Topology:
                 f"component '{node.name}' is a spout, whose rows are not kept: send them to an input instead, or "
                 f"launch without state="
             )
-        if node.component.tick_seconds is not None:
-            raise TopologyError(
-                f"component '{node.name}' asks for ticks of the clock, which would come at other moments after a "
-                f"failure: use event time, or launch without state="
-            )
     if topology.sequencer:
         return topology
     deciding = topology.deciding

@@ -35,7 +35,7 @@ from topology.journal.snapshots import Snapshot, Snapshots
 from topology.process.task_threads import DrivenTask, TaskThreads
 from topology.process.ticker import Ticker
 from topology.steps.aligned import AlignedCore
-from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots
+from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots, ticks_due
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
 from topology.tasks.metrics import EdgeMetrics, TaskCounters, TaskMetrics
 from topology.tasks.outgoing_edge import OutgoingEdge
@@ -210,8 +210,9 @@ class TaskGroup:
 
     @property
     def tick_intervals(self) -> dict[TaskName, float]:
-        """The tasks that ask for ticks, each with its interval in seconds."""
-        asked = {name: self.tasks[name].node.component.tick_seconds for name in self.driven}
+        """The tasks that a clock ticks for, each with its interval in seconds; a sequencer tells those after it."""
+        clocked = [name for name in self.driven if not self.tasks[name].is_aligned]
+        asked = {name: self.tasks[name].node.component.tick_seconds for name in clocked}
         return {name: seconds for name, seconds in asked.items() if seconds is not None}
 
     @property
@@ -327,6 +328,7 @@ class TaskGroup:
             task, hosted.origins, hosted.counters, hosted.given, self.topology.sequencer, outputs,
             partial(self.snapshots.save, hosted.name) if has_state else None,
             partial(self.snapshots.load, hosted.name),
+            ticks_due(self.topology, hosted.node.name),
         )  # fmt: skip
 
     def _recorded(
