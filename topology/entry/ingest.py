@@ -186,6 +186,10 @@ class Ingest:
                 self._record.repeated()
             return target.ledger.next_offset(source)
 
+    def wait_for_room(self) -> None:
+        """Before `take`: wait while the disk of the journal is nearly full."""
+        self._record.wait_for_room(self._closed)
+
     @property
     def recorded(self) -> Ticket | None:
         """The promise of what was recorded last; everything before it is durable when it is."""
@@ -247,6 +251,10 @@ class Ingest:
     def is_open(self, stream: str, source: str) -> bool:
         """Whether a source is known, and neither committed nor ended."""
         return self._streams[stream].ledger.is_open(source)
+
+    def is_finished(self, stream: str) -> bool:
+        """Whether a stream takes no more rows, from any source."""
+        return self._streams[stream].ledger.is_finished
 
     def sources(self, stream: str) -> dict[str, int]:
         """Rows taken so far from each source of a stream."""

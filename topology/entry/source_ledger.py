@@ -80,6 +80,11 @@ class SourceLedger:
         with self.lock:
             return {name: source.count for name, source in self._sources.items()}
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the stream takes no more rows."""
+        return self._finished
+
     def is_known(self, source: str) -> bool:
         """Whether a source has been announced, has sent rows or has been committed."""
         with self.lock:

@@ -13,18 +13,21 @@ import pyarrow as pa
 from topology.durable.copying import restore
 from topology.durable.open_store import open_store, place_below
 from topology.entry.input_guard import InputGuard
-from topology.graph.components import Sink, Spout
+from topology.graph.components import Sink
 from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
 from topology.journal.journal import Journal
 from topology.journal.new_query import NewQuery
 from topology.journal.opening import Opened, open_journal
 from topology.journal.snapshots import Snapshots
+from topology.spouts.fetching import fetched
 from topology.steps.sequenced import sequenced
 
 
 def with_state(topology: Topology) -> Topology:
     """Return the topology as it runs with a state: where no gate puts rows in order, a sequencer puts them in steps.
+
+    Inputs take the place of spouts, so that the journal has their rows.
 
     A topology that could not go on from a state is refused.
     """
@@ -34,12 +37,7 @@ def with_state(topology: Topology) -> Topology:
             f"what parts and the components around them know is not kept; launch the topology without state=, or a "
             f"join on its own, join.launch(...)"
         )
-    for node in topology.nodes:
-        if isinstance(node.component, Spout):
-            raise TopologyError(
-                f"component '{node.name}' is a spout, whose rows are not kept: send them to an input instead, or "
-                f"launch without state="
-            )
+    topology = fetched(topology)
     if topology.sequencer:
         return topology
     deciding = topology.deciding

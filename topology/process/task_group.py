@@ -22,7 +22,7 @@ from topology.entry.ingest import Ingest
 from topology.graph.components import DecidingTask, Emit, Facts, Input, Sink, SpoutTask, Task, TaskContext
 from topology.graph.errors import InterlaceError, StoppedError, TaskError
 from topology.graph.graph import Node, TaskName, Topology
-from topology.graph.messages import Barrier, Batch, Message, Restore
+from topology.graph.messages import Batch, Message
 from topology.handle.handle import log
 from topology.handle.results_queue import Progress, ResultsQueue
 from topology.handle.spilling_results import results_queue
@@ -31,10 +31,11 @@ from topology.journal.journal import Journal
 from topology.journal.opening import Opened
 from topology.journal.recording import RecordedSteps, RecordingCore, repeat
 from topology.journal.snapshot_rounds import SnapshotRounds
-from topology.journal.snapshots import Snapshot, Snapshots
+from topology.journal.snapshots import Snapshots
 from topology.process.task_threads import DrivenTask, TaskThreads
 from topology.process.ticker import Ticker
-from topology.steps.aligned import AlignedCore
+from topology.spouts.fetching import Fetching, is_fetched
+from topology.steps.aligned import AlignedCore, send_and_keep
 from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots, ticks_due
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
 from topology.tasks.metrics import EdgeMetrics, TaskCounters, TaskMetrics
@@ -170,6 +171,8 @@ class TaskGroup:
         self._edges: dict[tuple[TaskName, TaskName], OutgoingEdge] = {}
         self.driven: dict[TaskName, DrivenTask] = {}
         self._spouts: dict[TaskName, threading.Thread] = {}
+        fetched = [(hosted, partial(self._fail, hosted)) for hosted in self.tasks.values()]
+        self._fetching = [Fetching(each.node, self.ingest, fail) for each, fail in fetched if is_fetched(each.node)]
         self._threads = TaskThreads(settings.threads or 1 + (os.cpu_count() or 1), self._task_failed)
         self._ticker: Ticker | None = None
 
@@ -204,6 +207,8 @@ class TaskGroup:
         for spout in self._spouts.values():
             spout.start()
         self.ingest.resume()
+        for fetching in self._fetching:
+            fetching.start()
         if intervals := self.tick_intervals:
             self._ticker = Ticker(intervals, self._tick)
             self._ticker.start()
@@ -264,10 +269,11 @@ class TaskGroup:
             if spout.ident is not None:
                 spout.join(JOIN_SECONDS)
         busy += [spout.name for spout in self._spouts.values() if spout.is_alive()]
+        self.ingest.close()
+        busy += [name for fetching in self._fetching for name in fetching.join(JOIN_SECONDS)]
         for name in busy:
             log.warning("%s is still busy; it ends with the process", name)
         self.tell_stopped()
-        self.ingest.close()
         if self.snapshots is not None:
             self.snapshots.close()
         if self._opened is not None:
@@ -311,7 +317,7 @@ class TaskGroup:
         pause = partial(_flush, list(edges.values()))
         if self._opened is not None and isinstance(task, DecidingTask):
             if self.snapshots is not None and outputs is not None:
-                send = partial(_send_and_keep, hosted.name, self.snapshots, outputs)
+                send = partial(send_and_keep, hosted.name, self.snapshots, outputs)
             core, send, room = self._recorded(hosted, task, self._opened, send, room, pause)
         elif hosted.is_aligned:
             core = self._aligned(hosted, task, outputs)
@@ -485,13 +491,3 @@ def _all_have_room(inboxes: list[tuple[Inbox, int]], edges: list[OutgoingEdge]) 
 def _flush(edges: list[OutgoingEdge]) -> None:
     for edge in edges:
         edge.flush()
-
-
-def _send_and_keep(task: TaskName, snapshots: Snapshots, outputs: Outputs, emit: Emit) -> None:
-    """Send, and keep with each snapshot what the groupings of the sequencer go on from."""
-    match emit.message:
-        case Barrier():
-            snapshots.save(task, emit.message, Snapshot(b"", outputs.state()))
-        case Restore(barrier):
-            outputs.resume(snapshots.load(task, barrier).driver)
-    outputs.send(emit)

@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from topology.graph.components import Emit, Origin, Task
 from topology.graph.errors import TopologyError
+from topology.graph.graph import TaskName
 from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Restore, Resume, Watermark
-from topology.journal.snapshots import Snapshot
+from topology.journal.snapshots import Snapshot, Snapshots
 from topology.steps.sequencer import as_sent
 from topology.steps.ticks import TicksDue
 from topology.tasks.metrics import TaskCounters
@@ -156,3 +157,13 @@ class _Mark(Emit):
 
 def _is_mark(message: Message) -> bool:
     return isinstance(message, Punctuation | Barrier | Resume | Restore) or message == End()
+
+
+def send_and_keep(task: TaskName, snapshots: Snapshots, outputs: Outputs, emit: Emit) -> None:
+    """Send, and keep with each snapshot what the groupings of the sequencer go on from."""
+    match emit.message:
+        case Barrier():
+            snapshots.save(task, emit.message, Snapshot(b"", outputs.state()))
+        case Restore(barrier):
+            outputs.resume(snapshots.load(task, barrier).driver)
+    outputs.send(emit)

@@ -14,11 +14,11 @@ from topology.steps.ticks import TicksDue
 
 def sequenced(topology: Topology) -> Topology:
     """Return the same topology with a sequencer between its inputs and all that read them."""
-    inputs = tuple(topology.inputs)
+    inputs = tuple(topology.entries)
     name = "sequencer"
     while any(node.name == name for node in topology.nodes):
         name += "'"
-    times = tuple((each, component.event_time) for each, component in topology.inputs.items())
+    times = tuple((each, component.event_time) for each, component in topology.entries.items())
     asked = [node.component.tick_seconds for node in topology.nodes if node.component.tick_seconds is not None]
     edges = [Edge(each, DEFAULT_STREAM, name, Global()) for each in inputs]
     edges += [
