@@ -143,9 +143,14 @@ def test_one_that_wakes_up_after_the_last_part_takes_nothing_back() -> None:
 
 def test_two_that_write_one_file_at_once_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: 7)  # as on two machines that share the directory
-    names = []
+    names: list[Path] = []
     replace = os.replace
-    monkeypatch.setattr(os, "replace", lambda old, new: (names.append(old), replace(old, new)))
+
+    def noted(old: Path, new: Path) -> None:
+        names.append(old)
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", noted)
     for _ in range(2):
         DirectoryFiles(tmp_path).put("part", pa.py_buffer(b"rows"))
     assert len(set(names)) == 2

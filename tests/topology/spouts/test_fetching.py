@@ -97,7 +97,8 @@ def judge(found: dict[int, tuple[int, int]]) -> None:
 
 
 def test_a_source_that_failed_is_read_on_behind_what_is_in_the_journal(tmp_path: Path) -> None:
-    log, found, runtime = tmp_path / "log", {}, LocalRuntime(state=tmp_path / "state")
+    log, runtime = tmp_path / "log", LocalRuntime(state=tmp_path / "state")
+    found: dict[int, tuple[int, int]] = {}
     for fails_at in (100, 250):
         with pytest.raises(TaskError, match=r"files.*the source is away"):
             end(runtime.launch(totals(Files(str(log), fails_at))), found)
