@@ -34,6 +34,7 @@ from topology.process.state import StatePlace, with_state
 from topology.process.task_group import GroupSettings, TaskGroup
 from topology.process.vitals import read_vitals
 from topology.tasks.metrics import Metrics
+from topology.tasks.spill_room import spill_room
 
 REBALANCING = "it is being rebalanced"
 
@@ -99,8 +100,11 @@ class LocalTopology(RunningTopology):
 
     def _trouble(self) -> str:
         """Why rows wait although the topology runs."""
-        if not self._is_durable or self._stopped or self._error is not None:
+        if self._stopped or self._error is not None:
             return ""
+        trouble = spill_room(self._settings.spill_directory).trouble
+        if trouble or not self._is_durable:
+            return trouble
         journal = self._group.journal
         if journal.trouble is None and journal.has_room:
             return ""

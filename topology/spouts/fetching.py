@@ -103,5 +103,5 @@ class Fetching:
                     continue
                 table = arrow_table(f"spout '{self._stream}', partition '{name}'", rows)
                 for batch in table.combine_chunks().to_batches():
-                    self._entry.wait_for_room()
+                    self._entry.wait_for_room(self._stream, name)
                     offsets[name] = self._entry.take(self._stream, name, batch, offsets[name])
