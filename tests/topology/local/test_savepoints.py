@@ -15,7 +15,8 @@ from tests.s3_server import below, s3_server
 from tests.topology.waiting import wait_for
 from topology import LocalRuntime, Store, StoreError, Topology, TopologyBuilder, TopologyError, bolt, open_store
 from topology.durable import copying
-from topology.journal.snapshots import Snapshots
+from topology.graph.messages import Barrier
+from topology.journal.snapshots import Snapshot, Snapshots
 
 ROWS = 6_000
 JOIN = StreamJoin("R", "S", "abs(R.x - S.x) <= 1", CountWindow(300, slide=100), kind="full", select=["R.x", "S.x"])
@@ -174,7 +175,12 @@ def test_a_savepoint_has_the_snapshots_of_bolts(place: str, tmp_path: Path, monk
     monkeypatch.setattr("topology.journal.opening.SEGMENT_BYTES", 2048)
     loaded: list[str] = []
     load = Snapshots.load
-    monkeypatch.setattr(Snapshots, "load", lambda kept, task, at: loaded.append(task[0]) or load(kept, task, at))
+
+    def noted(snapshots: Snapshots, task: tuple[str, int], barrier: Barrier) -> Snapshot:
+        loaded.append(task[0])
+        return load(snapshots, task, barrier)
+
+    monkeypatch.setattr(Snapshots, "load", noted)
     with LocalRuntime(state=place).launch(numbering(), name="a") as running:
         for first in range(0, 1_000, 100):
             running.send("in", rows().slice(first, 100))
