@@ -12,7 +12,7 @@ from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.intake.event_time_settings import RESULTS, BoundCheck
 from operators.intake.gate import Gate
 from operators.intake.late_rows import LATE, LATE_STREAM
-from operators.intake.retention import Retention
+from operators.intake.retention import Retention, intake
 from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.streams import EXPIRED, LIMITS, PAYLOAD, answer_streams
 from operators.query.as_of import AsOf
@@ -55,13 +55,14 @@ def join_topology(join: ResolvedJoin, within: Within | None = None) -> Topology:
     check = None if within is None else within.check
     fits = TypesCheck(join) if within is None else None
     times_of, bounds = tuple(join.event_times.items()), tuple(join.bounds.items())
-    gate = builder.bolt(name, Gate(times_of, join.step_rows, bounds, retention, check, fits))
+    described = Gate(times_of, join.step_rows, bounds, retention, check, fits, announces=within is not None)
+    gate = builder.bolt(name, described)
     for stream in join.stream_names:
         gate.global_grouping(stream)
     last = _add_search(builder, join, within) if join.as_of is None else _add_as_of(builder, join, join.as_of, within)
     builder.sink(RESULTS).global_grouping(last)
     builder.sink(LATE, aside=True).global_grouping(name, LATE_STREAM)
-    return replace(builder.build(), identity=_identity(join), intake=_intake(join))
+    return replace(builder.build(), identity=_identity(join), intake=intake(join.event_times, join.bounds))
 
 
 def _add_as_of(builder: TopologyBuilder, join: ResolvedJoin, settings: AsOf, within: Within | None) -> str:
@@ -125,13 +126,6 @@ def _identity(join: ResolvedJoin) -> str:
         "out of order": dict(join.bounds),
     }
     return ", ".join([f"{join.kind} join", *(f"{name} {part}" for name, part in parts.items() if part)])
-
-
-def _intake(join: ResolvedJoin) -> str:
-    """How rows come to be in one order, which another query cannot change."""
-    times = [f"{stream} by {join.event_times[stream] or 'row number'}" for stream in sorted(join.stream_names)]
-    bounds = [f"{stream} out of order by {bound}" for stream, bound in sorted(join.bounds.items())]
-    return ", ".join([*times, *bounds])
 
 
 def _add_inputs(builder: TopologyBuilder, join: ResolvedJoin) -> None:

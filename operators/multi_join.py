@@ -187,14 +187,8 @@ class MultiJoin:
     def _start(
         self, runtime: Runtime | None, sources: Mapping[str, Sequence[str]] | None, **options: Any
     ) -> RunningMultiJoin:
-        runtime = runtime or LocalRuntime()
-        if runtime.is_durable:
-            raise JoinError(
-                "a join of more than two streams does not keep its state yet: launch it without state=, or write it as "
-                "joins of two"
-            )
         make_handle = partial(RunningMultiJoin, join=self)
-        running = make_handle(runtime.launch(self.topology(), make_handle=make_handle, **options))
+        running = make_handle((runtime or LocalRuntime()).launch(self.topology(), make_handle=make_handle, **options))
         try:
             for stream, names in (sources or {}).items():
                 running.open(stream, *names)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from operators.intake.event_time_settings import RESULTS, BoundCheck
 from operators.intake.gate import Gate
 from operators.intake.late_rows import LATE, LATE_STREAM
-from operators.intake.retention import Retention
+from operators.intake.retention import Retention, intake
 from operators.multiway.multi_element import MultiElement
 from operators.resolved_multi_join import ResolvedMultiJoin, RoleCheck
 from topology import Input, Topology, TopologyBuilder
@@ -35,10 +35,13 @@ def multi_topology(join: ResolvedMultiJoin, part: Part | None = None) -> Topolog
         column, bound = join.event_times[stream], join.bounds.get(stream)
         if column is not None and bound is not None:
             check = BoundCheck(stream, column, bound, check)
-        builder.input(stream, Input(None, column, check, disordered=bound is not None, idle_after=join.idle_after))
+        described = Input(
+            None, column, check, disordered=bound is not None, idle_after=join.idle_after, takes_bounds=True
+        )
+        builder.input(stream, described)
     retention = Retention(tuple(zip(join.streams, join.windows, strict=True)))
-    described = Gate(tuple(join.event_times.items()), join.step_rows, tuple(join.bounds.items()), retention, join.check)
-    gate = builder.bolt(GATE, described)
+    times_of, bounds = tuple(join.event_times.items()), tuple(join.bounds.items())
+    gate = builder.bolt(GATE, Gate(times_of, join.step_rows, bounds, retention, join.check, join.check))
     for stream in join.stream_names:
         gate.global_grouping(stream)
     element = MultiElement(
@@ -56,7 +59,7 @@ def multi_topology(join: ResolvedMultiJoin, part: Part | None = None) -> Topolog
         joining.global_grouping(GATE, stream)
     builder.sink(RESULTS).global_grouping(ELEMENT)
     builder.sink(LATE, aside=True).global_grouping(GATE, LATE_STREAM)
-    return replace(builder.build(), identity=_identity(join))
+    return replace(builder.build(), identity=_identity(join), intake=intake(join.event_times, join.bounds))
 
 
 def _identity(join: ResolvedMultiJoin) -> str:

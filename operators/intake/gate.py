@@ -90,8 +90,9 @@ class Gate(Bolt):
 
     out_of_order: the bound of each stream whose sources may be out of order.
     retention:    how much of the past results depend on; None: on all of it.
-    check:        in a part of a topology: checks the schemas of all streams together, before the first step.
+    check:        checks the schemas of all streams together, before the first step, where no handle does.
     fits:         checks them where rows that were kept for another query are adopted.
+    announces:    in a part of a topology, tells the columns of a stream before its first rows pass.
     """
 
     event_time: tuple[tuple[str, str | None], ...]
@@ -100,6 +101,7 @@ class Gate(Bolt):
     retention: Retention | None = None
     check: Callable[[Mapping[str, pa.Schema]], None] | None = None
     fits: Callable[[Mapping[str, pa.Schema]], None] | None = field(default=None, compare=False)
+    announces: bool = False
     beside = "inputs"
     decides = True
 
@@ -137,6 +139,7 @@ class Gate(Bolt):
             dict(self.out_of_order),
             self.retention,
             self.check,
+            self.announces,
         )
 
 
@@ -155,10 +158,12 @@ class GateTask(DecidingTask):
         out_of_order: Mapping[str, Duration] | None = None,
         retention: Retention | None = None,
         check: Callable[[Mapping[str, pa.Schema]], None] | None = None,
+        announces: bool = False,
     ) -> None:
         self._event_time = event_time
         self._retention = retention
         self._check = check
+        self._announces = announces
         self._shown: set[str] = set()
         self._schemas: dict[str, pa.Schema] = {}
         self._step: Ready | None = None
@@ -412,11 +417,11 @@ class GateTask(DecidingTask):
         yield Emit(Punctuation(step.end - 1, step.born))
 
     def _new_schemas(self, seq: int) -> Iterator[Emit]:
-        """In a part: before the row `seq`, emit a batch without rows for each stream whose schema has become known.
+        """Before the row `seq`, emit a batch without rows for each stream whose schema has become known.
 
         Results may show its columns as nulls before its first rows have passed. Elsewhere the handle completes them.
         """
-        if self._check is None or len(self._shown) == len(self._schemas):
+        if not self._announces or len(self._shown) == len(self._schemas):
             return
         for stream in self._event_time:
             if stream in self._schemas and stream not in self._shown and not self._positions[stream]:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from operators.intake.time_unit import in_units
+from operators.query.durations import Duration
 from operators.query.windows import CountWindow, TimeWindow, Window
 from topology import Facts, Time, time_as_json, time_from_json
 
@@ -54,6 +55,12 @@ class Retention:
         """Return the number of the latest start from which all results after `acknowledged` can be made."""
         found = _latest(starts, acknowledged)
         return _latest(starts, starts[found]) if self.remember else found
+
+
+def intake(event_times: Mapping[str, str | None], bounds: Mapping[str, Duration]) -> str:
+    """Say how rows come to be in one order, which another query cannot change."""
+    times = [f"{stream} by {event_times[stream] or 'row number'}" for stream in sorted(event_times)]
+    return ", ".join([*times, *(f"{stream} out of order by {bound}" for stream, bound in sorted(bounds.items()))])
 
 
 def _latest(starts: Sequence[Facts], place: Facts) -> int:

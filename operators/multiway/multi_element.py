@@ -134,12 +134,13 @@ class MultiTask(Task):
             if stream in pending:
                 role.append(pending[stream])
         first, self._next = self._next, punctuation.seq + 1
-        if first < self._next and all(role.schema is not None for role in self._roles):
+        has_rows = any(batch.num_rows for batch in pending.values())  # where a new life begins there are none
+        if has_rows and all(role.schema is not None for role in self._roles):
             for index in self._indexes.values():
                 index.catch_up()
             self._decide_orders()
             yield from self._results(first, self._next, punctuation.born)
-        if first < self._next:
+        if has_rows:
             self._reach(pending)
             self._forget(first)
             yield from self._promise()

@@ -1,9 +1,10 @@
 """Chaos on a real cluster: `python -m tests.cluster.chaos --minutes 5`, or `make chaos MINUTES=5`.
 
 A Ray cluster of several machines, each a set of namespaces with a network and a disk of its own; the state of the join
-is on an S3 server beside them. While the join works at full load, processes are killed and frozen, raylets are killed,
-links are cut, and the program itself is killed and started again. A fault is followed by the next one when new results
-have come. At the end results and their numbers must be those of a run without faults.
+is on an S3 server beside them, and the cluster's view of itself in Redis. While the join works at full load, workers,
+the controller and raylets are killed and frozen, the GCS is killed, links are cut, and the program itself is killed and
+started again. A fault is followed by the next one when rows that were sent after it have had results. At the end
+results and their numbers must be those of a run without faults.
 """
 
 from __future__ import annotations
@@ -29,9 +30,16 @@ MACHINES = 3
 STORE = f"{PREFIX}254"
 STORE_PORT = 5555
 STATE = f"s3://test:test@bucket/chaos?scheme=http&region=us-east-1&endpoint_override={STORE}%3A{STORE_PORT}"
+REDIS_PORT = 6390
 PROGRAM = Path(chaos_program.__file__)
 PATIENCE = 300.0
 """Seconds without new results after which the join counts as lost."""
+
+SHORT, LONG = 3.0, 15.0
+"""Seconds for which something is away: nobody need notice, or those who wait for it do."""
+
+RAYLET_LONG = 45.0
+"""As `LONG`, for a raylet that stands still: Ray asks five times before it takes the node for dead."""
 
 SERVER = f"""
 import pyarrow.fs, time
@@ -49,7 +57,7 @@ class Chaos:
     """A cluster, a join on it, and what can happen to both.
 
     faults:  how often each kind has happened.
-    pauses:  by kind, the seconds from each fault to the next new result.
+    pauses:  by kind, the seconds from each fault to the first result of rows that were sent after it.
     """
 
     def __init__(self, network: Network, folder: Path, seed: int) -> None:
@@ -58,10 +66,23 @@ class Chaos:
         self._network = network
         self._folder = folder
         self._chance = Random(seed)
-        self._programs = 0
+        self._programs = self._restarts = 0
         network.run("sh", "-ec", f"ip link set lo up; ip address add {STORE}/24 dev br0")
         server = network.start("python", "-c", SERVER, output=folder / "s3")
         server.wait_for("serving", START_SECONDS)
+        redis = [
+            "--bind",
+            STORE,
+            "--port",
+            str(REDIS_PORT),
+            "--protected-mode",
+            "no",
+            "--save",
+            "",
+            "--dir",
+            str(folder),
+        ]
+        network.start("redis-server", *redis, output=folder / "redis").wait_for("Ready to accept", START_SECONDS)
         start_nodes(network.machines, folder, self._settings)
         self._program = self._start_program()
 
@@ -71,23 +92,27 @@ class Chaos:
             "worker killed": lambda: self._kill(self._one(self._workers())),
             "worker frozen": self._freeze_a_worker,
             "controller killed": lambda: self._kill(self._one(self._controllers())),
+            "controller frozen": self._freeze_the_controller,
             "program killed": self._kill_the_program,
             "raylet killed": self._kill_a_raylet,
+            "raylet frozen": self._freeze_a_raylet,
+            "GCS killed": self._kill_the_gcs,
             "link cut": self._cut_a_link,
         }
         order: list[str] = []
         end = time.monotonic() + 60 * minutes
-        self._wait_for_results(0)
+        self._wait_for_results_of_new_rows()
         while not self.faults or (time.monotonic() < end and (most is None or sum(self.faults.values()) < most)):
             order = order or self._chance.sample([*kinds, "worker killed", "worker killed"], len(kinds) + 2)
             name = order.pop()
-            before, began = self._size(), time.monotonic()
+            self._rejoin_those_without_a_raylet()
+            began = time.monotonic()
             try:
                 kinds[name]()
             except LookupError:
                 continue  # there is no such process at the moment
             self.faults[name] += 1
-            self._wait_for_results(before)
+            self._wait_for_results_of_new_rows()
             pause = time.monotonic() - began
             self.pauses.setdefault(name, []).append(pause)
             print(f"{sum(self.faults.values()):>4}  {name:<18} {pause:6.1f} s to the next result", flush=True)
@@ -105,7 +130,8 @@ class Chaos:
         return chaos_program.check(self._folder)
 
     def _settings(self, machine: Machine) -> dict[str, str]:
-        return {"TMPDIR": "/tmp/ray"}  # the machine's own disk
+        shared = {"RAY_REDIS_ADDRESS": f"{STORE}:{REDIS_PORT}"} if machine is self._network.machines[0] else {}
+        return {"TMPDIR": "/tmp/ray", **shared}  # the machine's own disk
 
     def _start_program(self) -> Program:
         self._programs += 1
@@ -117,9 +143,11 @@ class Chaos:
         place = self._folder / "results"
         return place.stat().st_size if place.exists() else 0
 
-    def _wait_for_results(self, before: int) -> None:
+    def _wait_for_results_of_new_rows(self) -> None:
+        """Results that are on their way already prove nothing; those of rows that are sent from now on do."""
+        new = chaos_program.sent(self._folder) + 2 * chaos_program.ROWS_SENT
         deadline = time.monotonic() + PATIENCE
-        while self._size() <= before:
+        while chaos_program.latest(self._folder) < new:
             assert time.monotonic() < deadline, f"no results any more:\n{self._program.output[-3000:]}"
             self._revive_the_program()
             time.sleep(0.05)
@@ -157,11 +185,20 @@ class Chaos:
     def _freeze_a_worker(self) -> None:
         """Until somebody else has its place; then it wakes up."""
         process = self._one(self._workers())
-        before = self._size()
         os.kill(process, signal.SIGSTOP)
         time.sleep(chaos_program.LEASES.worker + 1)
-        self._wait_for_results(before)
+        self._wait_for_results_of_new_rows()
         with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGCONT)
+
+    def _freeze_the_controller(self) -> None:
+        """For long enough that its workers give it up, or not."""
+        self._freeze(self._one(self._controllers()), self._chance.choice([SHORT, LONG]))
+
+    def _freeze(self, process: int, seconds: float) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGSTOP)
+            time.sleep(seconds)
             os.kill(process, signal.SIGCONT)
 
     def _kill_the_program(self) -> None:
@@ -171,18 +208,39 @@ class Chaos:
     def _kill_a_raylet(self) -> None:
         """The node goes with it, and joins again."""
         machine = self._chance.choice(self._network.machines[1:])
-        raylets = [process for process, command in machine.processes().items() if "/raylet/raylet" in command]
-        self._kill(self._one(raylets))
+        self._kill(self._one(_raylets(machine)))
         self._rejoin(machine)
+
+    def _freeze_a_raylet(self) -> None:
+        """For long enough that its node is taken for dead, or not."""
+        machine = self._chance.choice(self._network.machines[1:])
+        self._freeze(self._one(_raylets(machine)), self._chance.choice([SHORT, RAYLET_LONG]))
+
+    def _kill_the_gcs(self) -> None:
+        """Another one goes on from what is in Redis, at the same place."""
+        head = self._network.machines[0]
+        found = [process for process, command in head.processes().items() if "/gcs/gcs_server" in command]
+        process = self._one(found)
+        words = Path(f"/proc/{process}/cmdline").read_text().split("\0")[:-1]
+        given = (word.partition("=") for word in Path(f"/proc/{process}/environ").read_text().split("\0") if word)
+        settings = {name: value for name, _, value in given}
+        self._kill(process)
+        time.sleep(self._chance.choice([0.5, SHORT]))
+        self._restarts += 1
+        head.start(*words, output=self._folder / f"gcs-{self._restarts}", settings=settings)
 
     def _cut_a_link(self) -> None:
         """For long enough that its node is taken for dead, or not."""
         machine = self._chance.choice(self._network.machines[1:])
         machine.cut_off()
-        time.sleep(self._chance.choice([2.0, 15.0]))
+        time.sleep(self._chance.choice([SHORT, LONG]))
         machine.reconnect()
-        if not any("/raylet/raylet" in command for command in machine.processes().values()):
-            self._rejoin(machine)
+
+    def _rejoin_those_without_a_raylet(self) -> None:
+        """A raylet that learns that its node is taken for dead ends, some time after it is back."""
+        for machine in self._network.machines[1:]:
+            if not _raylets(machine):
+                self._rejoin(machine)
 
     def _rejoin(self, machine: Machine) -> None:
         """Start the node of a machine again, when nothing of it runs any more."""
@@ -194,6 +252,10 @@ class Chaos:
             *SMALL, *QUIET, output=self._folder / f"rejoin-{machine.name}", settings=self._settings(machine),
         )  # fmt: skip
         assert started.wait(START_SECONDS) == 0, started.output
+
+
+def _raylets(machine: Machine) -> list[int]:
+    return [process for process, command in machine.processes().items() if "/raylet/raylet" in command]
 
 
 @contextmanager

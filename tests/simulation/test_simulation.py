@@ -55,6 +55,17 @@ def test_the_documentation_shows_the_ledger() -> None:
     assert ledger.table(entries) in (ROOT / "docs/reliability.md").read_text()
 
 
+def test_whoever_doubts_the_ledger_can_check_out_what_was_run() -> None:
+    def git(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+
+    if not (ROOT / ".git").exists() or git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+        pytest.skip("the history is not here")
+    for entry in ledger.read(Path(__file__).with_name("ledger.jsonl")):
+        found = git("merge-base", "--is-ancestor", entry.commit, "HEAD")
+        assert found.returncode == 0, f"{entry.commit} is not in the history of this version"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug: Bug) -> None:

@@ -108,10 +108,14 @@ class KeyedTask(UserTask):
 
     def own_state(self) -> dict[str, Any]:
         timers = [[time, value] for time, _, value in sorted(self._timers, key=lambda timer: timer[:2])]
-        return {"keys": self._states, "timers": timers, "timeouts": self._timeouts, "waiting": self._waiting}
+        return {
+            "keys": self._states, "timers": timers, "timeouts": self._timeouts, "waiting": self._waiting,
+            "now": self._now,
+        }  # fmt: skip
 
     def go_on(self, state: dict[str, Any]) -> None:
         self._states, self._timeouts, self._waiting = state["keys"], state["timeouts"], state["waiting"]
+        self._now = state.get("now")
         for time, value in state["timers"]:
             self._set.add((time, value))
             heapq.heappush(self._timers, (time, next(self._number), value))

@@ -3,14 +3,17 @@
     part-00000000000000000000.parquet     rows 0 to 249,999
     part-00000000000000250000.parquet     rows 250,000 to 499,999
     _staged-00000000000000500000-00000000000000501233.arrow       rows that no part has yet
-    _manifest.json                        the parts with their numbers, and whether they are all
+    _manifest.json                        the parts with their numbers
+    _complete.json                        how many rows there are, when these are all
 
 Parts are cut by number alone: part k has the rows from k * n to (k + 1) * n - 1, and the last one what is left. The
 same number is always the same row, so a part has the same rows whoever writes it, however often: a process that has
 been replaced, and writes late, replaces a file by its like. Rows that do not fill a part are staged until they do.
 Readers of Parquet skip names that begin with _, so a directory of these files is a table of all rows in whole parts.
 
-The manifest is written after the part that it names. It may lag behind the parts, and never runs ahead.
+The manifest is written after the part that it names. It may lag behind the parts, also because a process that has been
+replaced writes it late, and never runs ahead. That these are all the rows is said by a file of its own, which has one
+content whoever writes it: so it is never taken back.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from topology.graph.errors import StoreError
 
 ROWS_PER_FILE = 250_000
 MANIFEST = "_manifest.json"
+COMPLETE = "_complete.json"
 VERSION = 1
 
 _PART = re.compile(r"part-(\d{20})\.parquet")
@@ -54,6 +58,7 @@ class ParquetStore(ResultStore):
 
     def next_number(self) -> int:
         names = self._files.names()
+        self._complete = COMPLETE in names
         self._read_manifest(MANIFEST in names)
         for name in sorted(names):
             part, staged = _PART.fullmatch(name), _STAGED.fullmatch(name)
@@ -87,8 +92,10 @@ class ParquetStore(ResultStore):
         if self._next > self._end_of_parts():
             self._close_part(None)
         if not self._complete:
-            self._complete = True
             self._write_manifest()
+            written = {"version": VERSION, "rows": self._next}
+            self._files.put(COMPLETE, pa.py_buffer(json.dumps(written).encode()))
+            self._complete = True
 
     def _stage(self, rows: pa.RecordBatch) -> None:
         last = self._next + rows.num_rows - 1
@@ -156,7 +163,6 @@ class ParquetStore(ResultStore):
                 f"{written['rows_per_file']}; this is version {VERSION} with {self._rows_per_file}: give the same, or "
                 f"another place"
             )
-        self._complete = written["complete"]
         self._parts = {part["first"]: part["rows"] for part in written["parts"]}
 
     def _write_manifest(self) -> None:
@@ -164,7 +170,7 @@ class ParquetStore(ResultStore):
             {"name": f"part-{first:020}.parquet", "first": first, "rows": rows}
             for first, rows in sorted(self._parts.items())
         ]
-        written = {"version": VERSION, "rows_per_file": self._rows_per_file, "parts": parts, "complete": self._complete}
+        written = {"version": VERSION, "rows_per_file": self._rows_per_file, "parts": parts}
         self._files.put(MANIFEST, pa.py_buffer(json.dumps(written, indent=1).encode()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from abc import ABC, abstractmethod
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -43,7 +44,8 @@ class DirectoryFiles(ResultFiles):
         directory.mkdir(parents=True, exist_ok=True)
 
     def put(self, name: str, content: pa.Buffer) -> None:
-        unfinished = self._directory / f"{_UNFINISHED}{os.getpid()}-{name}"
+        # Processes of several machines may write to one directory, and have the same number.
+        unfinished = self._directory / f"{_UNFINISHED}{secrets.token_hex(8)}-{name}"
         with open(unfinished, "wb") as file:
             file.write(content)
             file.flush()

@@ -2,12 +2,13 @@
 
 A copy has the same segments with the same names and bytes, because places in a log are numbers of segments, and because
 the checksum of a group covers the name of its segment. It is read like the log itself. A mark says when it is whole: a
-copy that a crash has cut off would look like a log that ended earlier.
+copy that a crash has cut off would look like a log that ended earlier. What belongs to a log in other stores is copied
+by the caller, before the mark is set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -24,7 +25,9 @@ UNDER_WAY = "under-way"
 """The mark of a store to which a log is being copied."""
 
 
-def save(source: Store, kept: Sequence[KeptSegment], target: Store) -> None:
+def save(
+    source: Store, kept: Sequence[KeptSegment], target: Store, copy_more: Callable[[], None] = lambda: None
+) -> None:
     """Copy these segments of a log, up to their ends, while its writer goes on behind them."""
     try:
         for segment in kept:
@@ -34,12 +37,13 @@ def save(source: Store, kept: Sequence[KeptSegment], target: Store) -> None:
             _write(target, name, content)
         first, writer = kept[0].name.number, kept[-1].name.epoch
         target.mark(str(KeptMark(first, writer)))
+        copy_more()
         target.mark(WHOLE)
     except OSError as error:
         raise _explained("no savepoint was taken", error) from error
 
 
-def restore(saved: Store, target: Store) -> None:
+def restore(saved: Store, target: Store, copy_more: Callable[[], None] = lambda: None) -> None:
     """Copy a savepoint to a store, unless that has a log already; harmless when repeated, also after a crash."""
     try:
         if segments_in(target.segments()) and UNDER_WAY not in target.marks():
@@ -52,9 +56,16 @@ def restore(saved: Store, target: Store) -> None:
             target.mark(str(mark))
         for segment in segments_in(saved.segments()):
             _write(target, str(segment), saved.read(str(segment)))
+        copy_more()
         target.unmark(UNDER_WAY)
     except OSError as error:
         raise _explained("the savepoint was not restored", error) from error
+
+
+def copy_objects(source: Store, target: Store, names: Iterable[str]) -> None:
+    """Copy objects that were written whole; harmless when repeated."""
+    for name in names:
+        _write(target, name, source.read(name))
 
 
 def _explained(what: str, error: OSError) -> StoreError:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from topology.durable.budget import DiskBudget
 from topology.durable.copying import save
@@ -195,9 +195,9 @@ class Log:
             return []
         return [*(segment for segment in list(self._kept) if segment.name.number < last.name.number), last]
 
-    def save(self, first: int, target: Store) -> None:
-        """Copy what is durable from segment `first` on; nothing may be trimmed meanwhile."""
-        save(self._store, [kept for kept in self.durable_segments() if kept.name.number >= first], target)
+    def save(self, first: int, target: Store, copy_more: Callable[[], None] = lambda: None) -> None:
+        """Copy what is durable from segment `first` on, and what belongs to it; nothing may be trimmed meanwhile."""
+        save(self._store, [kept for kept in self.durable_segments() if kept.name.number >= first], target, copy_more)
 
     def close(self) -> None:
         """Give back open files and the share of the budget. What is durable stays; nothing else is written."""

@@ -190,8 +190,8 @@ def _control_header(message: Message) -> bytes:
             given = (_HAS_TIME if time is not None else 0) | (_HAS_BOUND if bound is not None else 0)
             times = (time or 0, bound or 0) if given else None
             return _header(_WATERMARK, given, times=times, stream=stream, source=source)
-        case Punctuation(seq, born):
-            return _header(_PUNCTUATION, seq, born)
+        case Punctuation(seq, born, clock):
+            return _header(_PUNCTUATION, seq, born, None if clock is None else (float(clock), 0.0))
         case Barrier(checkpoint, life):
             return _header(_BARRIER, checkpoint, stream=life)
         case Restore(Barrier(checkpoint, life)):
@@ -210,7 +210,7 @@ def _control(kind: int, number: int, born: float, times: tuple[Time, Time] | Non
         time, bound = times or (0, 0)
         return Watermark(time if number & _HAS_TIME else None, stream, source, bound if number & _HAS_BOUND else None)
     if kind == _PUNCTUATION:
-        return Punctuation(number, born)
+        return Punctuation(number, born, None if times is None else float(times[0]))
     if kind == _BARRIER:
         return Barrier(number, stream)
     if kind == _RESTORE:

@@ -7,6 +7,7 @@ The clock that decides which sources are idle is here too, because tasks have no
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from topology.checks.quotas import Quotas
 from topology.durable.group_commit import Ticket
 from topology.entry.feeds import Delay, MicroBatchPart, StreamFeeds
 from topology.entry.idle_watch import EntryClock, IdleWatch
-from topology.entry.recorder import Recorder
+from topology.entry.recorder import ROOM_SECONDS, WARNING_SECONDS, Recorder, log
 from topology.entry.source_ledger import SourceLedger
 from topology.entry.staging import Staging
 from topology.graph.components import DEFAULT_STREAM, Input
@@ -26,6 +27,7 @@ from topology.graph.messages import Batch, End, Idle, Message, Watermark
 from topology.journal.opening import Opened
 from topology.journal.replay import Replay
 from topology.tasks.activity import Activity
+from topology.tasks.spill_room import spill_room
 
 Failure = Callable[[], Exception | None]
 
@@ -93,6 +95,7 @@ class Ingest:
         self._watch = IdleWatch(self._clock)
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()
+        self._room = spill_room(spill_directory)
 
     def add(
         self,
@@ -106,6 +109,8 @@ class Ingest:
         put:  queues a message for the topology, and waits for room if it is a batch.
         wait: waits for room for a batch, so that `put` need not.
         """
+        if not self._streams:
+            self._room.add_entry()
         ledger = SourceLedger(stream, description)
         ledger.restore(self._record.image(stream))
         staging = Staging(self._spill_directory)
@@ -191,6 +196,7 @@ class Ingest:
         Return the offset of the row that comes next. With a journal, all rows before it are durable then.
         """
         self._record.wait_for_room(self._closed)
+        self._wait_for_spill(stream, source)
         following = self.take(stream, source, rows, offset)
         self._record.wait()
         return following
@@ -208,6 +214,26 @@ class Ingest:
             else:
                 self._record.repeated()
             return target.ledger.next_offset(source)
+
+    def wait_for_room(self, stream: str, source: str) -> None:
+        """Before `take`: wait while a disk is full that the rows need."""
+        self._record.wait_for_room(self._closed)
+        self._wait_for_spill(stream, source)
+
+    def _wait_for_spill(self, stream: str, source: str) -> None:
+        """Wait while waiting rows cannot be spilled, unless others wait for this source."""
+        warn_at = time.monotonic()
+        while not self._room.has_room and self._is_ahead(stream, source) and not self._closed.wait(ROOM_SECONDS):
+            if time.monotonic() >= warn_at:
+                warn_at += WARNING_SECONDS
+                log.warning("%s", self._room.trouble)
+
+    def _is_ahead(self, stream: str, source: str) -> bool:
+        """Whether another source, or a stream without one, has got less far: rows of this one may wait for it."""
+        reached = {name: target.ledger.reached() for name, target in self._streams.items()}
+        own = reached[stream].get(source)
+        places = [place for sources in reached.values() for place in sources.values()]
+        return own is not None and any(place is None or place < own for place in places)
 
     @property
     def recorded(self) -> Ticket | None:
@@ -270,6 +296,10 @@ class Ingest:
     def is_open(self, stream: str, source: str) -> bool:
         """Whether a source is known, and neither committed nor ended."""
         return self._streams[stream].ledger.is_open(source)
+
+    def is_finished(self, stream: str) -> bool:
+        """Whether a stream takes no more rows, from any source."""
+        return self._streams[stream].ledger.is_finished
 
     def sources(self, stream: str) -> dict[str, int]:
         """Rows taken so far from each source of a stream."""
@@ -341,6 +371,8 @@ class Ingest:
 
     def close(self) -> None:
         """Drop staged rows and stop the threads."""
+        if self._streams and not self._closed.is_set():
+            self._room.add_entry(-1)
         self._closed.set()
         self._resumed.set()
         self._activity.close()

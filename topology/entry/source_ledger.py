@@ -80,6 +80,20 @@ class SourceLedger:
         with self.lock:
             return {name: source.count for name, source in self._sources.items()}
 
+    def reached(self) -> dict[str, Time | None]:
+        """How far each source that has not ended is, in event time or else in rows; None: it has no rows yet.
+
+        A stream of which no source is known, and that is not finished, stands for one.
+        """
+        with self.lock:
+            if not self._sources and not self._finished:
+                return {"": None}
+            return {
+                name: source.latest if source.latest is not None else source.count or None
+                for name, source in self._sources.items()
+                if not source.ended
+            }
+
     def is_known(self, source: str) -> bool:
         """Whether a source has been announced, has sent rows or has been committed."""
         with self.lock:

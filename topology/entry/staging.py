@@ -16,6 +16,7 @@ from topology.checks.quotas import Quotas
 from topology.graph.errors import QuotaError
 from topology.graph.messages import Time, rows_bytes
 from topology.tasks.spill_files import Spilled, SpillFiles
+from topology.tasks.spill_room import FULL
 
 MEMORY = 64 * 1024 * 1024
 """The bytes of all attempts of a stream that are kept in memory."""
@@ -77,11 +78,9 @@ class Staging:
         """Keep the next rows of an attempt, with their time bounds."""
         size = rows_bytes(rows)
         staged = self._attempts.get((source, attempt)) or _Staged()
-        if self._in_memory + size > self._memory:
-            staged.queue.append(self._files.write(rows))
-        else:
-            staged.queue.append(rows)
-            self._in_memory += size
+        kept = self._spilled(rows) if self._in_memory + size > self._memory else rows
+        staged.queue.append(kept)
+        self._in_memory += size if kept is rows else 0
         staged.times.append(times)
         self._attempts[source, attempt] = staged
 
@@ -119,6 +118,15 @@ class Staging:
         self._committed.clear()
         self._files.close()
         self._in_memory = 0
+
+    def _spilled(self, rows: pa.RecordBatch) -> pa.RecordBatch | Spilled:
+        """Put rows on disk; if that is full they stay here, and the quota bounds them."""
+        try:
+            return self._files.write(rows)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            return rows
 
     def _take(self, item: pa.RecordBatch | Spilled) -> pa.RecordBatch:
         if isinstance(item, Spilled):

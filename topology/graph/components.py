@@ -386,6 +386,22 @@ class Input(Component):
 
 
 @dataclass(frozen=True)
+class FetchedInput(Input):
+    """Takes the place of a spout where a state is kept, so that its rows enter the journal; clients cannot send to it.
+
+    source:  the `Source` that the rows come from.
+    readers: the threads that share its partitions.
+    """
+
+    source: object = None
+    readers: int = 1
+
+    @property
+    def note(self) -> str:
+        return ", ".join(filter(None, [f"fetches from {type(self.source).__name__}", super().note]))
+
+
+@dataclass(frozen=True)
 class Sink(Component):
     """A component whose rows the handle's `results()` reads; rows wait for the reader in a bounded queue.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from topology.graph.components import Component, Input, Origin, Sink
+from topology.graph.components import Component, FetchedInput, Input, Origin, Sink
 from topology.graph.errors import UnknownInputError
 from topology.graph.groupings import Grouping
 from topology.graph.plan import Plan
@@ -96,7 +96,12 @@ class Topology:
 
     @property
     def inputs(self) -> Mapping[str, Input]:
-        """The components that take rows from outside, by name."""
+        """The components that programs send rows to, by name."""
+        return {name: each for name, each in self.entries.items() if not isinstance(each, FetchedInput)}
+
+    @property
+    def entries(self) -> Mapping[str, Input]:
+        """The inputs, and those whose rows the topology fetches by itself."""
         return {node.name: node.component for node in self.nodes if isinstance(node.component, Input)}
 
     @property

@@ -193,10 +193,14 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """All rows and answers for sequence numbers up to and including `seq` have been emitted."""
+    """All rows and answers for sequence numbers up to and including `seq` have been emitted.
+
+    clock: behind a sequencer, the wall-clock time of a tick at the end of this step; None: there is none.
+    """
 
     seq: int
     born: float = 0.0
+    clock: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from topology.graph.components import Component, Input, Sink, Task, TaskContext
+from topology.graph.components import Component, FetchedInput, Input, Sink, Task, TaskContext
 from topology.graph.graph import TaskName, Topology
 from topology.graph.messages import Time
 
 
 @dataclass(frozen=True)
 class Elsewhere(Component):
-    """Stands for a component whose tasks run in other processes; `snapshots`: as the component says."""
+    """Stands for a component whose tasks run in other processes; `snapshots` and `ticks`: as the component says."""
 
     snapshots: bool = False
 
     lag: Time | None = None
+    ticks: float | None = None
 
     @property
     def watermark_lag(self) -> Time | None:
         return self.lag
+
+    @property
+    def tick_seconds(self) -> float | None:
+        return self.ticks
 
     def build(self, context: TaskContext) -> Task:
         raise AssertionError(f"the tasks of '{context.component}' run in other processes")
@@ -45,7 +50,8 @@ def share(topology: Topology, tasks: Iterable[TaskName]) -> Topology:
 def _stand_in(component: Component) -> Component:
     """Inputs and sinks remain what they are, because servers list them by name, and tasks merge inputs' watermarks."""
     if isinstance(component, Input):
-        return Input(None, component.event_time, disordered=component.disordered, out_of_order=component.out_of_order)
+        kind = FetchedInput if isinstance(component, FetchedInput) else Input
+        return kind(None, component.event_time, disordered=component.disordered, out_of_order=component.out_of_order)
     if isinstance(component, Sink):
         return Sink(component.aside)
-    return Elsewhere(component.snapshots, component.watermark_lag)
+    return Elsewhere(component.snapshots, component.watermark_lag, component.tick_seconds)

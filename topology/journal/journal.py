@@ -8,7 +8,7 @@ that what lies before them can be trimmed when no result that somebody may still
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from topology.durable.group_commit import GroupCommit, Ticket
 from topology.durable.log import Log
@@ -116,10 +116,15 @@ class Journal:
             schemas = {name: stream.schema for name, stream in self.image.streams.items() if stream.schema is not None}
             self.committer.rotate(to_record(Started(image, schemas, state)))
 
-    def save(self, open_target: Callable[[str], Store]) -> str:
+    def save(
+        self,
+        open_target: Callable[[str], Store],
+        copy_snapshots: Callable[[str, Collection[Barrier]], None] = lambda name, barriers: None,
+    ) -> str:
         """Copy what is needed to go on from here to another store, while the journal goes on; return its name.
 
-        open_target: opens the store for the copy of a given name, which no other has.
+        open_target:    opens the store for the copy of a given name, which no other has.
+        copy_snapshots: copies the snapshots of some barriers for the copy of that name.
         """
         with self._lock:
             self._saving += 1
@@ -130,7 +135,9 @@ class Journal:
             name = f"{ticket.position.segment}-{ticket.position.record}-{self._log.epoch.token}"
             target = open_target(name)
             try:
-                self._log.save(min(start.segment, start.inputs), target)
+                # Asked for when the records are copied: none of them then names a snapshot that is not copied.
+                more = lambda: copy_snapshots(name, self.snapshots())  # noqa: E731
+                self._log.save(min(start.segment, start.inputs), target, more)
             finally:
                 target.close()
             return name

@@ -142,6 +142,9 @@ class RecordingCore(TaskCore):
             return self._repeat(repeated)
         return self._to_its_end(super().idle())
 
+    def tick(self, seconds: float) -> Iterator[Emit]:
+        return self._to_its_end(super().tick(seconds))
+
     def _to_its_end(self, answer: Iterator[Emit]) -> Iterator[Emit]:
         yield from answer
         self._steps.end_answer()

@@ -18,11 +18,12 @@ import struct
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from topology.durable.copying import copy_objects
 from topology.durable.store import Store
 from topology.graph.errors import DamagedLogError
 from topology.graph.graph import TaskName
@@ -157,6 +158,17 @@ class Snapshots:
             log.warning("old snapshots are not removed yet: %s", error)
             return False
         return True
+
+
+def copy_snapshots(source: Store, target: Store, barriers: Collection[Barrier] | None = None) -> None:
+    """Copy the snapshots of some barriers, or all, to another store; harmless when repeated."""
+    found = ((name, _NAME.fullmatch(name)) for name in source.segments())
+    wanted = [
+        name
+        for name, match in found
+        if match is not None and (barriers is None or Barrier(int(match[1]), match[2]) in barriers)
+    ]
+    copy_objects(source, target, wanted)
 
 
 def _name(task: TaskName, barrier: Barrier) -> str:

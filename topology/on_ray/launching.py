@@ -56,9 +56,7 @@ def issue_access(inputs: Iterable[str], sinks: Iterable[str]) -> Access:
     """Make the tokens of a topology."""
     authority = Authority()
     channel = authority.issue(Grant(Right.CHANNEL))
-    clients = {
-        (name, control): authority.issue(*rights) for name, control, rights in _rights(inputs, sinks)
-    }
+    clients = {(name, control): authority.issue(*rights) for name, control, rights in _rights(inputs, sinks)}
     return Access(authority, channel, clients)
 
 
@@ -83,7 +81,7 @@ def lay_out(
     topology = with_state(topology) if durable else topology
     decides = topology.deciding if durable else None
     deciding = None if decides is None else (decides.name, 0)
-    together = frozenset() if deciding is None else frozenset([*topology.inputs, deciding[0]])
+    together = frozenset() if deciding is None else frozenset([*topology.entries, deciding[0]])
     placement = place(topology, nodes, wish, together)
     return Layout(
         dumps(topology),

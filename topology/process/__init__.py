@@ -1,5 +1,5 @@
 """process: a group of tasks that share one process, driven by a few threads.
 
 In: a `Topology` and the names of the tasks to run. Out: their messages, to inboxes here and to other processes.
-Imports graph, durable, tasks, journal, steps, checks, entry and handle.
+Imports graph, durable, tasks, journal, steps, checks, entry, handle and spouts.
 """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,19 +13,27 @@ import pyarrow as pa
 
 from topology.durable.copying import restore
 from topology.durable.open_store import open_store, place_below
+from topology.durable.store import Store
 from topology.entry.input_guard import InputGuard
-from topology.graph.components import Sink, Spout
+from topology.graph.components import Sink
 from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
+from topology.graph.messages import Barrier
 from topology.journal.journal import Journal
 from topology.journal.new_query import NewQuery
 from topology.journal.opening import Opened, open_journal
-from topology.journal.snapshots import Snapshots
+from topology.journal.snapshots import Snapshots, copy_snapshots
+from topology.spouts.fetching import fetched
 from topology.steps.sequenced import sequenced
+
+SNAPSHOTS = "snapshots"
+"""The folder of the tasks' snapshots, beside the log."""
 
 
 def with_state(topology: Topology) -> Topology:
     """Return the topology as it runs with a state: where no gate puts rows in order, a sequencer puts them in steps.
+
+    Inputs take the place of spouts, so that the journal has their rows.
 
     A topology that could not go on from a state is refused.
     """
@@ -34,17 +43,7 @@ def with_state(topology: Topology) -> Topology:
             f"what parts and the components around them know is not kept; launch the topology without state=, or a "
             f"join on its own, join.launch(...)"
         )
-    for node in topology.nodes:
-        if isinstance(node.component, Spout):
-            raise TopologyError(
-                f"component '{node.name}' is a spout, whose rows are not kept: send them to an input instead, or "
-                f"launch without state="
-            )
-        if node.component.tick_seconds is not None:
-            raise TopologyError(
-                f"component '{node.name}' asks for ticks of the clock, which would come at other moments after a "
-                f"failure: use event time, or launch without state="
-            )
+    topology = fetched(topology)
     if topology.sequencer:
         return topology
     deciding = topology.deciding
@@ -86,7 +85,7 @@ class StatePlace:
         if self.savepoint is not None:
             saved = open_store(self.savepoint)
             try:
-                restore(saved, store)
+                restore(saved, store, partial(self._restore_snapshots, self.savepoint, topology))
             finally:
                 saved.close()
         return open_journal(
@@ -102,13 +101,36 @@ class StatePlace:
 
     def open_snapshots(self, topology: Topology) -> Snapshots | None:
         """Open the place for the snapshots of the tasks; None if they keep none."""
-        return Snapshots(open_store(self.uri, f"{_folder(self.name)}/snapshots")) if topology.sequencer else None
+        return Snapshots(open_store(self.uri, self._snapshots)) if topology.sequencer else None
 
     def save(self, journal: Journal) -> str:
         """Copy what the topology needs to go on from here, below the URI; return the place of the copy."""
         folder = f"savepoints/{_folder(self.name)}"
-        name = journal.save(lambda name: open_store(self.uri, f"{folder}/{name}"))
+
+        def copy(name: str, barriers: Collection[Barrier]) -> None:
+            if barriers:
+                with (
+                    _opened(self.uri, self._snapshots) as kept,
+                    _opened(self.uri, f"{folder}/{name}/{SNAPSHOTS}") as to,
+                ):
+                    copy_snapshots(kept, to, barriers)
+
+        name = journal.save(lambda name: open_store(self.uri, f"{folder}/{name}"), copy)
         return place_below(self.uri, f"{folder}/{name}")
+
+    @property
+    def _snapshots(self) -> str:
+        return f"{_folder(self.name)}/{SNAPSHOTS}"
+
+    def _restore_snapshots(self, savepoint: str, topology: Topology) -> None:
+        if not topology.sequencer:
+            return
+        with _opened(savepoint, SNAPSHOTS) as saved, _opened(self.uri, self._snapshots) as target:
+            copy_snapshots(saved, target)
+
+
+def _opened(uri: str | Path, folder: str) -> AbstractContextManager[Store]:
+    return closing(open_store(uri, folder))
 
 
 def _check_schemas(topology: Topology, schemas: Mapping[str, pa.Schema]) -> None:

@@ -22,7 +22,7 @@ from topology.entry.ingest import Ingest
 from topology.graph.components import DecidingTask, Emit, Facts, Input, Sink, SpoutTask, Task, TaskContext
 from topology.graph.errors import InterlaceError, StoppedError, TaskError
 from topology.graph.graph import Node, TaskName, Topology
-from topology.graph.messages import Barrier, Batch, Message, Restore
+from topology.graph.messages import Batch, Message
 from topology.handle.handle import log
 from topology.handle.results_queue import Progress, ResultsQueue
 from topology.handle.spilling_results import results_queue
@@ -32,17 +32,19 @@ from topology.journal.journal import Journal
 from topology.journal.opening import Opened
 from topology.journal.recording import RecordedSteps, RecordingCore, repeat
 from topology.journal.snapshot_rounds import SnapshotRounds
-from topology.journal.snapshots import Snapshot, Snapshots
+from topology.journal.snapshots import Snapshots
 from topology.journal.step_rows import at_rows, rows_in_words
 from topology.process.task_threads import DrivenTask, TaskThreads
 from topology.process.ticker import Ticker
 from topology.process.vitals import read_vitals
-from topology.steps.aligned import AlignedCore
-from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots
+from topology.spouts.fetching import Fetching, is_fetched
+from topology.steps.aligned import AlignedCore, send_and_keep
+from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots, ticks_due
 from topology.tasks.activity import Activity
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
 from topology.tasks.metrics import EdgeMetrics, TaskCounters, TaskMetrics
 from topology.tasks.outgoing_edge import OutgoingEdge
+from topology.tasks.spill_room import spill_room
 from topology.tasks.task_hook import TaskHook, call_hooks
 from topology.tasks.task_loop import Channel, Outputs, TaskCore, run_spout
 from topology.tasks.user_traceback import user_traceback
@@ -177,6 +179,8 @@ class TaskGroup:
         self._edges: dict[tuple[TaskName, TaskName], OutgoingEdge] = {}
         self.driven: dict[TaskName, DrivenTask] = {}
         self._spouts: dict[TaskName, threading.Thread] = {}
+        fetched = [(hosted, partial(self._fail, hosted)) for hosted in self.tasks.values()]
+        self._fetching = [Fetching(each.node, self.ingest, fail) for each, fail in fetched if is_fetched(each.node)]
         self._threads = TaskThreads(settings.threads or 1 + (os.cpu_count() or 1), self._task_failed)
         self._ticker: Ticker | None = None
 
@@ -211,6 +215,8 @@ class TaskGroup:
         for spout in self._spouts.values():
             spout.start()
         self.ingest.resume()
+        for fetching in self._fetching:
+            fetching.start()
         if intervals := self.tick_intervals:
             self._ticker = Ticker(intervals, self._tick)
             self._ticker.start()
@@ -221,8 +227,9 @@ class TaskGroup:
 
     @property
     def tick_intervals(self) -> dict[TaskName, float]:
-        """The tasks that ask for ticks, each with its interval in seconds."""
-        asked = {name: self.tasks[name].node.component.tick_seconds for name in self.driven}
+        """The tasks that a clock ticks for, each with its interval in seconds; a sequencer tells those after it."""
+        clocked = [name for name in self.driven if not self.tasks[name].is_aligned]
+        asked = {name: self.tasks[name].node.component.tick_seconds for name in clocked}
         return {name: seconds for name, seconds in asked.items() if seconds is not None}
 
     @property
@@ -239,7 +246,8 @@ class TaskGroup:
 
     def vitals(self) -> Vitals:
         """What this process uses, with what it keeps of the topology's state."""
-        found = read_vitals(self._spill_directory)
+        trouble = spill_room(self._spill_directory).trouble
+        found = replace(read_vitals(self._spill_directory), trouble=trouble)
         if self._opened is None:
             return found
         journal, rounds = self._opened.journal, self.rounds
@@ -249,7 +257,7 @@ class TaskGroup:
             log_bytes=journal.kept_bytes,
             checkpoint_bytes=0 if rounds is None else rounds.kept_bytes,
             free_state=journal.free_bytes,
-            trouble=f"send() waits for {waiting}; make room, or read and acknowledge results" if waiting else "",
+            trouble=trouble or (waiting and f"send() waits for {waiting}; make room, or read and acknowledge results"),
         )
 
     def metrics(self) -> tuple[TaskMetrics, ...]:
@@ -290,10 +298,11 @@ class TaskGroup:
             if spout.ident is not None:
                 spout.join(JOIN_SECONDS)
         busy += [spout.name for spout in self._spouts.values() if spout.is_alive()]
+        self.ingest.close()
+        busy += [name for fetching in self._fetching for name in fetching.join(JOIN_SECONDS)]
         for name in busy:
             log.warning("%s is still busy; it ends with the process", name)
         self.tell_stopped()
-        self.ingest.close()
         if self.snapshots is not None:
             self.snapshots.close()
         if self._opened is not None:
@@ -337,7 +346,7 @@ class TaskGroup:
         pause = partial(_flush, list(edges.values()))
         if self._opened is not None and isinstance(task, DecidingTask):
             if self.snapshots is not None and outputs is not None:
-                send = partial(_send_and_keep, hosted.name, self.snapshots, outputs)
+                send = partial(send_and_keep, hosted.name, self.snapshots, outputs)
             core, send, room = self._recorded(hosted, task, self._opened, send, room, pause)
         elif hosted.is_aligned:
             core = self._aligned(hosted, task, outputs)
@@ -354,6 +363,7 @@ class TaskGroup:
             task, hosted.origins, hosted.counters, hosted.given, self.topology.sequencer, outputs,
             partial(self.snapshots.save, hosted.name) if has_state else None,
             partial(self.snapshots.load, hosted.name),
+            ticks_due(self.topology, hosted.node.name),
         )  # fmt: skip
 
     def _recorded(
@@ -534,13 +544,3 @@ def _all_have_room(inboxes: list[tuple[Inbox, int]], edges: list[OutgoingEdge]) 
 def _flush(edges: list[OutgoingEdge]) -> None:
     for edge in edges:
         edge.flush()
-
-
-def _send_and_keep(task: TaskName, snapshots: Snapshots, outputs: Outputs, emit: Emit) -> None:
-    """Send, and keep with each snapshot what the groupings of the sequencer go on from."""
-    match emit.message:
-        case Barrier():
-            snapshots.save(task, emit.message, Snapshot(b"", outputs.state()))
-        case Restore(barrier):
-            outputs.resume(snapshots.load(task, barrier).driver)
-    outputs.send(emit)

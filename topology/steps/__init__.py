@@ -4,5 +4,5 @@ In: rows in the order in which they happen to come. Out: steps, the same for eve
 Imports graph, durable, tasks and journal.
 
 Read in this order: sequencer (which rows make a step), sequenced (how it gets into a topology), aligned (how a task
-takes steps from several inputs), snapshots (what a task has left behind, in a store), snapshot_rounds (when all have).
+takes steps from several inputs), ticks (which of them a task is called for).
 """

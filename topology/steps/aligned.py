@@ -10,7 +10,8 @@ takes effect, and goes on downstream once.
     the task  a1 a2 b1 |1 a3 b2 b3 |2 |barrier
 
 So rows meet in the same order, whichever comes first. `Task.on_idle` is called at the end of each step, instead of
-when nothing waits. The task sees its inputs as if there were no sequencer.
+when nothing waits, and then `Task.on_tick`, if the step has a tick that the task is due for. The task sees its inputs
+as if there were no sequencer.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from topology.graph.components import Emit, Origin, Task
 from topology.graph.errors import TopologyError
+from topology.graph.graph import TaskName
 from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Restore, Resume, Watermark
-from topology.journal.snapshots import Snapshot
+from topology.journal.snapshots import Snapshot, Snapshots
 from topology.steps.sequencer import as_sent
+from topology.steps.ticks import TicksDue
 from topology.tasks.metrics import TaskCounters
 from topology.tasks.task_loop import Outputs, TaskCore
 
@@ -35,6 +38,7 @@ class AlignedCore(TaskCore):
     outputs:   where it sends; None for a sink.
     keep:      called with the task's snapshot at each barrier; None: it has none.
     load:      returns the snapshot of a barrier.
+    ticks:     which ticks the task is due for; None: it asks for none.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class AlignedCore(TaskCore):
         outputs: Outputs | None,
         keep: Callable[[Barrier, Snapshot], None] | None,
         load: Callable[[Barrier], Snapshot],
+        ticks: TicksDue | None = None,
     ) -> None:
         super().__init__(task, given, counters)
         counters.edge_rows, counters.edge_bytes = [0] * len(origins), [0] * len(origins)
@@ -56,6 +61,7 @@ class AlignedCore(TaskCore):
         self._outputs = outputs
         self._keep = keep
         self._load = load
+        self._ticks = ticks
         self._turn = 0
         self._over = False
 
@@ -99,8 +105,10 @@ class AlignedCore(TaskCore):
             return
         self._turn = 0
         match mark:
-            case Punctuation():
+            case Punctuation(clock=clock):
                 yield from self._counted(self._task.on_idle())
+                if clock is not None and self._ticks is not None and self._ticks.is_due(clock):
+                    yield from self._counted(self._task.on_tick(clock))
             case Barrier():
                 yield from self._counted(self._task.on_barrier(mark))
                 self._take_snapshot(mark)
@@ -115,17 +123,20 @@ class AlignedCore(TaskCore):
         if self._keep is not None:
             groupings = None if self._outputs is None else self._outputs.state()
             merged = None if self._merged is None else self._merged.state()
-            self._keep(barrier, Snapshot(self._task.snapshot(), [groupings, merged]))
+            ticks = None if self._ticks is None else self._ticks.state()
+            self._keep(barrier, Snapshot(self._task.snapshot(), [groupings, merged, ticks]))
 
     def _restore(self, barrier: Barrier) -> None:
         if self._keep is not None:
             snapshot = self._load(barrier)
-            groupings, merged = snapshot.driver
+            groupings, merged, *ticks = snapshot.driver
             self._task.restore(snapshot.task)
             if self._outputs is not None:
                 self._outputs.resume(groupings)
             if self._merged is not None:
                 self._merged.resume(merged)
+            if self._ticks is not None and ticks:
+                self._ticks.resume(ticks[0])
 
     def _checked(self, actions: Iterable[Emit]) -> Iterator[Emit]:
         """Let only this driver emit marks."""
@@ -147,3 +158,13 @@ class _Mark(Emit):
 
 def _is_mark(message: Message) -> bool:
     return isinstance(message, Punctuation | Barrier | Resume | Restore) or message == End()
+
+
+def send_and_keep(task: TaskName, snapshots: Snapshots, outputs: Outputs, emit: Emit) -> None:
+    """Send, and keep with each snapshot what the groupings of the sequencer go on from."""
+    match emit.message:
+        case Barrier():
+            snapshots.save(task, emit.message, Snapshot(b"", outputs.state()))
+        case Restore(barrier):
+            outputs.resume(snapshots.load(task, barrier).driver)
+    outputs.send(emit)

@@ -9,15 +9,17 @@ from topology.graph.errors import NoSnapshotError
 from topology.graph.graph import Edge, Node, TaskName, Topology
 from topology.graph.groupings import Global
 from topology.steps.sequencer import Sequencer
+from topology.steps.ticks import TicksDue
 
 
 def sequenced(topology: Topology) -> Topology:
     """Return the same topology with a sequencer between its inputs and all that read them."""
-    inputs = tuple(topology.inputs)
+    inputs = tuple(topology.entries)
     name = "sequencer"
     while any(node.name == name for node in topology.nodes):
         name += "'"
-    times = tuple((each, component.event_time) for each, component in topology.inputs.items())
+    times = tuple((each, component.event_time) for each, component in topology.entries.items())
+    asked = [node.component.tick_seconds for node in topology.nodes if node.component.tick_seconds is not None]
     edges = [Edge(each, DEFAULT_STREAM, name, Global()) for each in inputs]
     edges += [
         Edge(name, edge.producer, edge.consumer, edge.grouping) if edge.producer in inputs else edge
@@ -27,7 +29,7 @@ def sequenced(topology: Topology) -> Topology:
     others = [node for node in topology.nodes if node.name not in inputs]
     return replace(
         topology,
-        nodes=(*first, Node(name, Sequencer(times), 1), *others),
+        nodes=(*first, Node(name, Sequencer(times, min(asked, default=None)), 1), *others),
         edges=tuple(edges),
         identity=topology.identity or _described(topology),
         sequencer=name,
@@ -49,6 +51,13 @@ def given_origins(topology: Topology, consumer: str) -> tuple[Origin, ...]:
         Origin(component, task, index, topology.node(component).component.watermark_lag)
         for index, (component, task) in enumerate(channels)
     )
+
+
+def ticks_due(topology: Topology, consumer: str) -> TicksDue | None:
+    """Which ticks of the sequencer the tasks of `consumer` are due for; None if they ask for none."""
+    asked = topology.node(consumer).component.tick_seconds
+    every = topology.node(topology.sequencer).component.tick_seconds
+    return None if asked is None or every is None else TicksDue(asked, every)
 
 
 def tasks_with_snapshots(topology: Topology) -> list[TaskName] | None:

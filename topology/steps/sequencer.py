@@ -3,9 +3,10 @@
 It stands behind the inputs of a topology that keeps a state and has no gate. What comes together is a matter of timing,
 so a step is a decision, which the journal records. Everything after the sequencer is a function of its steps.
 
-In: batches of each input; sources that open, promise times, fall silent and end. Out: for each step the batches of
-each input, by source and offset, on a stream that is called like the input; then what was said about sources; then a
-punctuation. A step has all that has come since the last one. So steps grow with the backlog.
+In: batches of each input; sources that open, promise times, fall silent and end; ticks of the clock. Out: for each step
+the batches of each input, by source and offset, on a stream that is called like the input; then what was said about
+sources; then a punctuation, which has the time of a tick. A step has all that has come since the last one. So steps
+grow with the backlog. A tick ends a step, and is recorded with it: so tasks hear of the same times after a failure.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ class Sequencer(Bolt):
     """Puts the rows of the inputs of a topology into steps.
 
     event_time: each input, with its event-time column; None: the row's number is its time.
+    ticks:      seconds between two ticks that tasks downstream ask for; None: nobody does.
     """
 
     event_time: tuple[tuple[str, str | None], ...]
+    ticks: float | None = None
     beside = "inputs"
     decides = True
 
@@ -53,7 +56,12 @@ class Sequencer(Bolt):
 
     @property
     def note(self) -> str:
-        return "steps in the order of arrival, kept in the log"
+        ticks = "" if self.ticks is None else f", a tick every {self.ticks:g} s"
+        return f"steps in the order of arrival{ticks}, kept in the log"
+
+    @property
+    def tick_seconds(self) -> float | None:
+        return self.ticks
 
     def build(self, context: TaskContext) -> Task:
         return SequencerTask(dict(self.event_time))
@@ -90,8 +98,10 @@ class SequencerTask(DecidingTask):
         self._said: list[Message] = []
         self._rows = self._bytes = 0
         self._seq = -1
-        self._choice: Facts = {}
+        self._choice: dict[str, Any] = {}
         self._step_rows_taken: dict[tuple[str, str], tuple[int | None, int]] = {}
+        self._clock: float | None = None
+        self._told: float | None = None  # the time of the last tick: it never goes back
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         self.take(batch, origin)
@@ -126,6 +136,10 @@ class SequencerTask(DecidingTask):
     def on_idle(self) -> Iterable[Emit]:
         return self._step() if self._rows or self._said else ()
 
+    def on_tick(self, seconds: float) -> Iterable[Emit]:
+        self._clock = seconds if self._told is None else max(seconds, self._told)
+        return self._step()
+
     def on_end(self) -> Iterable[Emit]:
         return self.on_idle()
 
@@ -141,6 +155,7 @@ class SequencerTask(DecidingTask):
         self._said = [_read(said) for said in choice.get("said", ())]
         for said in self._said:
             self._note(said)
+        self._clock = choice.get("clock")
         return self._step()
 
     def state(self) -> TaskState:
@@ -149,12 +164,13 @@ class SequencerTask(DecidingTask):
             stream: {name: [time_as_json(source.time), source.ended] for name, source in sources.items()}
             for stream, sources in self._sources.items()
         }
-        return TaskState({"seq": self._seq, "sources": sources, "finished": sorted(self._finished)})
+        return TaskState({"seq": self._seq, "sources": sources, "finished": sorted(self._finished), "told": self._told})
 
     def resume(self, state: TaskState) -> Iterable[Emit]:
         facts = state.facts
         self._seq = facts["seq"]
         self._finished = set(facts["finished"])
+        self._told = facts.get("told")
         for stream, sources in facts["sources"].items():
             for name, (time, ended) in sources.items():
                 self._sources[stream][name] = _Source(time_from_json(time), ended)
@@ -202,10 +218,13 @@ class SequencerTask(DecidingTask):
     def _step(self) -> Iterator[Emit]:
         taken, said = self._taken, self._said
         self._step_rows_taken = {place: (batches[0].first, batches[-1].end) for place, batches in taken.items()}
+        clock, self._clock = self._clock, None
         self._taken, self._said = {}, []
-        self._seq += self._rows + len(said)
+        self._seq += self._rows + len(said) + (clock is not None)
         self._rows = self._bytes = 0
         self._choice = {"said": [_written(message) for message in said]} if said else {}
+        if clock is not None:
+            self._told = self._choice["clock"] = clock
         born = min((batch.born for batches in taken.values() for batch in batches if batch.born), default=0.0)
         for stream in self._sources:
             for source in sorted(name for of, name in taken if of == stream):
@@ -214,7 +233,7 @@ class SequencerTask(DecidingTask):
                     yield Emit(Batch(stream, batch.rows, batch.first, source, times, batch.born))
         for message in said:
             yield Emit(message)
-        yield Emit(Punctuation(self._seq, born))
+        yield Emit(Punctuation(self._seq, born, clock))
 
 
 def _written(said: Message) -> list[Any]:

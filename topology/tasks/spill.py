@@ -3,7 +3,7 @@
 It is used where rows wait for other rows that may come much later: the gate waits for its slowest source, and blocking
 the fast ones could wait for ever. Rows that do not fit in memory go to unnamed temporary files, which the operating
 system removes with the process. A file goes when its last batch has been taken: the disk space follows what waits, and
-not what has passed.
+not what has passed. If the disk is full, batches stay in memory (`spill_room.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from topology.graph.messages import rows_bytes
 from topology.tasks.spill_files import Spilled, SpillFiles
+from topology.tasks.spill_room import FULL, spill_room
 
 DEFAULT_MEMORY = 64 * 1024 * 1024
 
@@ -30,6 +31,14 @@ class MemoryBudget:
     used: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A batch that found no room on disk."""
+
+    rows: pa.RecordBatch
+    size: int
+
+
 class SpillQueue:
     """First in, first out. Cost: one write and one read for each batch beyond the memory bound.
 
@@ -41,7 +50,8 @@ class SpillQueue:
     ) -> None:
         self._memory = memory
         self._budget = budget or MemoryBudget(memory)
-        self._items: deque[pa.RecordBatch | Spilled] = deque()
+        self._room = spill_room(directory)
+        self._items: deque[pa.RecordBatch | Spilled | _Held] = deque()
         self._in_memory = 0
         self._files = SpillFiles(directory, keeps_one=True)
 
@@ -68,7 +78,7 @@ class SpillQueue:
         size = rows_bytes(rows)
         fits = self._in_memory + size <= self._memory and self._budget.used + size <= self._budget.most
         if self._items and not fits:
-            self._items.append(self._files.write(rows))
+            self._items.append(self._spilled(rows, size))
         else:
             self._items.append(rows)
             self._hold(size)
@@ -78,14 +88,27 @@ class SpillQueue:
         item = self._items.popleft()
         if isinstance(item, Spilled):
             return self._files.take(item)
+        if isinstance(item, _Held):
+            self._room.give_back(item.size)
+            return item.rows
         self._hold(-rows_bytes(item))
         return item
 
     def close(self) -> None:
         """Drop all batches and free the disk space."""
+        self._room.give_back(sum(item.size for item in self._items if isinstance(item, _Held)))
         self._items.clear()
         self._hold(-self._in_memory)
         self._files.close()
+
+    def _spilled(self, rows: pa.RecordBatch, size: int) -> Spilled | _Held:
+        try:
+            return self._files.write(rows)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            self._room.hold(size, error)
+            return _Held(rows, size)
 
     def _hold(self, size: int) -> None:
         self._in_memory += size

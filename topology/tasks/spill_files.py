@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
-from typing import IO
+from io import FileIO
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ has been taken from a file that is not empty yet is little beside what waits."""
 
 @dataclass
 class _File:
-    content: IO[bytes]
+    content: FileIO
     end: int = 0
     kept: int = 0
 
@@ -70,7 +70,7 @@ class SpillFiles:
         return len(self._files)
 
     def write(self, rows: pa.RecordBatch) -> Spilled:
-        """Put a batch on disk."""
+        """Put a batch on disk. If that is full, `OSError` is raised, and nothing has changed."""
         out = pa.BufferOutputStream()
         # A stream of one batch, because a bare batch would lack its dictionaries.
         with pa.ipc.new_stream(out, rows.schema) as writer:
@@ -79,10 +79,14 @@ class SpillFiles:
         if not self._files or self._files[-1].end >= min(
             self._file_bytes, max(self._least_bytes, self.nbytes // FILES)
         ):
-            self._files.append(_File(tempfile.TemporaryFile(prefix="interlace-", dir=self._directory)))  # noqa: SIM115
+            # Without a buffer: a disk that is full says so at once, and what was written is written.
+            made = tempfile.TemporaryFile(buffering=0, prefix="interlace-", dir=self._directory)  # noqa: SIM115
+            self._files.append(_File(made))
         file = self._files[-1]
         file.content.seek(file.end)
-        file.content.write(payload)
+        left = memoryview(payload)
+        while left:
+            left = left[file.content.write(left) :]
         spilled = Spilled(file, file.end, payload.size)
         file.end += payload.size
         file.kept += payload.size
@@ -92,7 +96,12 @@ class SpillFiles:
     def take(self, spilled: Spilled) -> pa.RecordBatch:
         """Read a batch and give its space back."""
         spilled.file.content.seek(spilled.offset)
-        content = spilled.file.content.read(spilled.length)
+        content = bytearray(spilled.length)
+        left = memoryview(content)
+        while left:
+            count = spilled.file.content.readinto(left)
+            assert count, "a batch on disk is whole"
+            left = left[count:]
         self.drop(spilled)
         with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
             return reader.read_next_batch()

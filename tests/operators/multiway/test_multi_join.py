@@ -35,7 +35,6 @@ from tests.oracle_several import oracle_several
 from tests.oracle_windows import Count, Time, Unbounded
 from topology import (
     Batch,
-    LocalRuntime,
     Origin,
     Punctuation,
     RayRuntime,
@@ -412,9 +411,3 @@ def test_a_join_is_a_value() -> None:
     assert join == MultiJoin(["a", "b", "c"], ON, CountWindow(3), select=["a.id"], event_time="ts")
     assert join != MultiJoin(["a", "b", "c"], ON, CountWindow(4), select=["a.id"], event_time="ts")
     assert pickle.loads(pickle.dumps(join)) == join
-
-
-def test_a_join_of_several_streams_keeps_no_state(tmp_path: Any) -> None:
-    join = MultiJoin(["a", "b", "c"], ON, CountWindow(80), event_time="ts")
-    with pytest.raises(JoinError, match="does not keep its state"):
-        join.launch(LocalRuntime(state=str(tmp_path)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from random import Random
 
@@ -90,7 +91,7 @@ def test_each_row_is_stored_once_after_a_crash_at_any_call(after: bool) -> None:
         assert stored(files) == list(range(ROWS))
         assert not [name for name in files if name.startswith("_staged")]
         manifest = json.loads(files["_manifest.json"].to_pybytes())
-        assert manifest["complete"]
+        assert json.loads(files["_complete.json"].to_pybytes())["rows"] == ROWS
         assert [(part["first"], part["rows"]) for part in manifest["parts"]] == [
             (0, 5),
             (5, 5),
@@ -123,6 +124,36 @@ def test_a_process_that_was_replaced_and_wakes_up_changes_nothing(seed: int) -> 
     assert last.next_number() == ROWS
     last.finish()
     assert stored(files) == list(range(ROWS))
+
+
+def test_one_that_wakes_up_after_the_last_part_takes_nothing_back() -> None:
+    files: dict[str, pa.Buffer] = {}
+    zombie, store = (ParquetStore(CrashingFiles(files, -1, False), 5) for _ in range(2))
+    zombie.next_number()
+    store.next_number()
+    store.store(0, numbered(0, ROWS))
+    store.finish()
+    zombie.store(0, numbered(0, 5))  # it closes the first part, and lists that alone
+    assert len(json.loads(files["_manifest.json"].to_pybytes())["parts"]) == 1
+    assert json.loads(files["_complete.json"].to_pybytes())["rows"] == ROWS
+    last = ParquetStore(CrashingFiles(files, -1, False), 5)
+    assert last.next_number() == ROWS
+    assert stored(files) == list(range(ROWS))
+
+
+def test_two_that_write_one_file_at_once_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 7)  # as on two machines that share the directory
+    names: list[Path] = []
+    replace = os.replace
+
+    def noted(old: Path, new: Path) -> None:
+        names.append(old)
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", noted)
+    for _ in range(2):
+        DirectoryFiles(tmp_path).put("part", pa.py_buffer(b"rows"))
+    assert len(set(names)) == 2
 
 
 def test_rows_that_are_missing_are_refused(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ NESTED = pa.record_batch({"list": pa.array([[1, 2], None, []]), "pair": pa.array
 MESSAGES: list[Message] = [
     Watermark(None, "left", "s1"),
     Punctuation(3, 1.25),
+    Punctuation(4, 1.25, 1e9),
+    Punctuation(5, clock=0.0),
     Batch("left", LEFT, 7, "s1", (1, 9), 2.5),
     Watermark(5, "left", "s1"),
     Watermark(None, "left", "s1", 0),

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from operators import CountWindow, SPOJoin, StreamJoin
-from topology import TaskContext, Topology
+from topology import TaskContext, Topology, TopologyBuilder, bolt
 from topology.graph.share import Elsewhere, share
+from topology.process.state import with_state
+from topology.steps.sequenced import ticks_due
 
 WINDOW = CountWindow(100, 10)
 JOIN = StreamJoin(left="R", right="S", on="R.x < S.x AND R.y > S.y", window=WINDOW, select=["R.x"], using=SPOJoin())
@@ -45,3 +47,13 @@ def test_a_process_imports_the_code_of_its_own_components_only(topology: Topolog
     loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
     assert "operators.engines.spo_join.po_join_element" in loaded
     assert not {"operators.intake.gate", "operators.routing.router", "operators.results.collector"} & set(loaded)
+
+
+def test_tasks_elsewhere_hear_of_the_ticks_of_a_sequencer() -> None:
+    builder = TopologyBuilder("ticking")
+    builder.input("rows")
+    builder.bolt("slow", bolt(tick=2.0)(lambda rows: None)).shuffle_grouping("rows")
+    builder.sink().global_grouping("slow")
+    due = ticks_due(share(with_state(builder.build()), [("slow", 0)]), "slow")
+    assert due is not None
+    assert [due.is_due(clock) for clock in (0.0, 0.5, 2.0)] == [True, False, True]

@@ -12,8 +12,11 @@ import pytest
 
 from operators import CountWindow, RunningJoin, StreamJoin
 from tests.s3_server import below, s3_server
-from topology import LocalRuntime, Store, StoreError, TopologyError, open_store
+from tests.topology.waiting import wait_for
+from topology import LocalRuntime, Store, StoreError, Topology, TopologyBuilder, TopologyError, bolt, open_store
 from topology.durable import copying
+from topology.graph.messages import Barrier
+from topology.journal.snapshots import Snapshot, Snapshots
 
 ROWS = 6_000
 JOIN = StreamJoin("R", "S", "abs(R.x - S.x) <= 1", CountWindow(300, slide=100), kind="full", select=["R.x", "S.x"])
@@ -113,6 +116,7 @@ def test_a_restore_that_a_crash_cuts_off_is_done_again(
     monkeypatch.setattr("topology.journal.opening.SEGMENT_BYTES", 2048)
     with JOIN.launch(LocalRuntime(state=tmp_path / "state"), sources=SOURCES) as running:
         send(running, 0, 2_000)
+        wait_for(lambda: len(list(tmp_path.rglob("segment-*"))) > survives)
         saved = running.savepoint()
     write, left = copying._write, iter(range(survives))
 
@@ -144,3 +148,62 @@ def test_what_is_no_whole_savepoint_is_refused(tmp_path: Path) -> None:
     stateless = JOIN.launch(LocalRuntime())
     with stateless, pytest.raises(TopologyError, match=r"no state.*LocalRuntime\(state="):
         stateless.savepoint()
+
+
+@bolt
+class Numbered:
+    """Counts rows over all lives."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def execute(self, rows: pa.RecordBatch) -> dict[str, list[int]]:
+        first = self.count
+        self.count += rows.num_rows
+        return {"x": rows["x"].to_pylist(), "number": list(range(first, self.count))}
+
+
+def numbering() -> Topology:
+    builder = TopologyBuilder("numbering")
+    builder.input("in")
+    builder.bolt("numbered", Numbered).global_grouping("in")
+    builder.sink().global_grouping("numbered")
+    return builder.build()
+
+
+def test_a_savepoint_has_the_snapshots_of_bolts(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topology.journal.opening.SEGMENT_BYTES", 2048)
+    loaded: list[str] = []
+    load = Snapshots.load
+
+    def noted(snapshots: Snapshots, task: tuple[str, int], barrier: Barrier) -> Snapshot:
+        loaded.append(task[0])
+        return load(snapshots, task, barrier)
+
+    monkeypatch.setattr(Snapshots, "load", noted)
+    with LocalRuntime(state=place).launch(numbering(), name="a") as running:
+        for first in range(0, 1_000, 100):
+            running.send("in", rows().slice(first, 100))
+            for number, batch in running.results(numbered=True, timeout=0.05):
+                running.acknowledge(number + batch.num_rows - 1)
+        saved = running.savepoint()
+        for first in range(1_000, 2_000, 100):  # it goes on, and forgets what the savepoint needs
+            running.send("in", rows().slice(first, 100))
+            for number, batch in running.results(numbered=True, timeout=0.05):
+                running.acknowledge(number + batch.num_rows - 1)
+    if "://" not in place:
+        shutil.rmtree(Path(place) / "a")
+    for name in ("b", "c"):  # a savepoint may be used again
+        with LocalRuntime(state=tmp_path / "elsewhere", savepoint=saved).launch(numbering(), name=name) as running:
+            assert running.next_offset("in") == 1_000
+            running.send("in", rows().slice(1_000, 10))
+            running.finish()
+            found = {
+                number: row
+                for first, batch in running.results(numbered=True)
+                for number, row in enumerate(batch.to_pylist(), first)
+            }
+        assert found[1_009] == {"x": rows()["x"][1_009].as_py(), "number": 1_009}
+        assert sorted(found) == list(range(min(found), 1_010))
+        assert min(found) > 100, "it was not repeated from the start"
+    assert loaded.count("numbered") == 2

@@ -323,14 +323,6 @@ def test_a_topology_of_another_shape_is_refused(tmp_path: Path) -> None:
         runtime.launch(counting(Counts(), tasks=3))
 
 
-def test_bolts_with_snapshots_have_no_savepoints_yet(tmp_path: Path) -> None:
-    with (
-        LocalRuntime(state=tmp_path).launch(counting(Counts())) as running,
-        pytest.raises(TopologyError, match="has no savepoints"),
-    ):
-        running.savepoint()
-
-
 def test_a_full_disk_makes_senders_wait_and_the_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = threading.Event()
     free = LocalDisk.free_bytes

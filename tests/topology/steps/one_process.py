@@ -99,6 +99,11 @@ class SimulatedProcess:
         """Let one task handle one message; return whether it did anything."""
         return self._group.driven[task].step()
 
+    def tick(self, seconds: float) -> None:
+        """Let the clock tick for every task that it ticks for."""
+        for name in self._group.tick_intervals:
+            self._group.driven[name].tick(seconds)
+
     def step_commit(self) -> bool:
         """Let the journal make one call of its store; return whether there was one to make."""
         if self._committing is None:

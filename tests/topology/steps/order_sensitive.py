@@ -21,6 +21,7 @@ class Witness(Bolt):
 
     holds: bool = False
     snapshots: bool = True
+    tick_seconds: float | None = None
 
     @property
     def outputs(self) -> dict[str, pa.Schema | None]:
@@ -62,6 +63,10 @@ class ForgetfulTask(Task):
         self.note("time", time)
         return ()
 
+    def on_tick(self, seconds: float) -> Iterable[Emit]:
+        self.note("tick", seconds)
+        return ()
+
     def on_source_end(self, end: object, origin: Origin) -> Iterable[Emit]:
         self.note(end, origin.component)
         return ()
@@ -90,16 +95,17 @@ def keys_only(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.select(["key"])
 
 
-def diamond(with_snapshots: bool = True, event_time: str | None = None) -> Topology:
+def diamond(with_snapshots: bool = True, event_time: str | None = None, ticks: bool = False) -> Topology:
     """Two inputs, a diamond of all groupings that have a state, and a last task that sees all of it."""
     builder = TopologyBuilder("diamond")
     builder.input("a", Input(event_time=event_time))
     builder.input("b", Input(event_time=event_time))
     builder.bolt("keys", MapBatches(keys_only), parallelism=2).shuffle_grouping("a").shuffle_grouping("b")
-    left = builder.bolt("left", Witness(snapshots=with_snapshots), parallelism=3)
+    often, seldom = (1.0, 2.5) if ticks else (None, None)
+    left = builder.bolt("left", Witness(snapshots=with_snapshots, tick_seconds=often), parallelism=3)
     left.partial_key_grouping("keys", "key")
     builder.bolt("right", Witness(holds=True), parallelism=2).fields_grouping("keys", "key").all_grouping("a")
-    last = builder.bolt("last", Witness())
+    last = builder.bolt("last", Witness(tick_seconds=seldom))
     last.global_grouping("left").shuffle_grouping("right").shuffle_grouping("b")
     builder.sink().global_grouping("last")
     return builder.build()

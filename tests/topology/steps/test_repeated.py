@@ -37,6 +37,7 @@ class Machine:
         self.got: dict[int, Row] = {}
         self.finished = False
         self.lives = self.later_starts = 0
+        self.now = 1e9
         self.segment_bytes = self.chance.choice([200, 400, 1500])
 
     def run(self, crashes: int, rate: float = 0.003) -> None:
@@ -65,6 +66,9 @@ class Machine:
             self.start()
             return
         process = self.process
+        self.now += self.chance.choice([0.0, 0.05, 0.3]) - 0.01  # clocks jump
+        if self.chance.random() < 0.05:
+            process.tick(self.now)
         what = self.chance.random()
         if what < 0.15:
             self.send(process)
@@ -139,6 +143,14 @@ def test_results_are_the_same_after_any_crash(seed: int, timed: bool) -> None:
     machine = Machine(seed, diamond(event_time="time" if timed else None), timed)
     machine.run(crashes=25)
     judge(machine.got)
+
+
+@pytest.mark.parametrize("seed", range(20, 23))
+def test_ticks_of_the_clock_come_again_at_the_same_places(seed: int) -> None:
+    machine = Machine(seed, diamond(ticks=True), timed=False)
+    machine.run(crashes=20)
+    judge(machine.got)
+    assert machine.later_starts
 
 
 def judge(got: dict[int, Row]) -> None:
