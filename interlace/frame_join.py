@@ -50,7 +50,8 @@ def join(
                 `UnboundedWindow()`. None: it follows from a condition that bounds the difference of the event times.
     select:     the columns to show, such as ["left.id", "right.id"]; None: all of both. Columns of the result are
                 called left_id and right_id, or what `.alias(..)` says.
-    kind:       "inner", "left", "right", "full", "semi", "anti" or "count".
+    kind:       "inner", "left", "right", "full", "semi", "anti", "count", "asof" or "asof inner". The last two
+                give each row of `left` the last row of `right` up to its event time, with equalities and window=None.
     event_time: the event-time column, or a mapping of frame to column. Frames are sorted by it; rows of equal time keep
                 their order. None: the number of the row is its time.
     runtime:    where to run; None: in this process.

@@ -14,6 +14,7 @@ and join_run. Then follow the data through the rooms, each of which imports only
 - bounds:   the closed intervals of keys that a row probes with
 - intake:   the gate merges many sources into one order; late rows, idle sources
 - routing:  turns rows into positions, keys, intervals and live ranges, which is all that elements see
+- aggregates: exact sums, extremes and counts over matches
 - results:  the collector: order, kinds, payload, tests on pairs
 - engines:  the elements of each paper, between router and collector
 """

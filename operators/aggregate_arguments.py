@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from operators.protocol.sides import LEFT, RIGHT
-from operators.query.aggregates import Aggregate
 from operators.query.condition import sides_of
 from operators.query.errors import JoinError, PredicateError
 from operators.query.expressions import Column, Expression
 from operators.query.kinds import Kind
-from operators.query.select_items import AggregateItem, ComputedItem, Item, SelectItem
+from operators.query.select_items import Aggregate, AggregateItem, ComputedItem, Item, SelectItem
 from operators.values.selection import select_item
 
 Select = Sequence[str | Expression | Item]

@@ -13,6 +13,7 @@ from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.query.as_of import AsOf
 from operators.query.condition import conjuncts
 from operators.query.errors import PredicateError
+from operators.query.kinds import Kind
 from operators.query.predicate import ComparisonReader, Predicate
 from operators.resolved_join import ResolvedJoin
 from operators.routing.pair_check import PairCheck
@@ -65,12 +66,24 @@ def explain(
     if join.as_of is None:
         windows = [f"{role}: {window!r}" for role, window in zip(join.roles, join.windows, strict=True)]
         sections += [("windows", tuple(windows)), ("state", tuple(_state(join, schemas or {})))]
+    if join.kind.is_aggregate:
+        sections.append(("aggregates", tuple(_aggregates(join))))
     sections.append(("elements", tuple(_elements(plan))))
     if observed is not None:
         sections.append(("observed", tuple(_observed(join, observed))))
-    kind = "" if str(join.kind) == "inner" else f"{join.kind} "
+    kind = "" if join.kind is Kind.INNER else "aggregate " if join.kind.is_aggregate else f"{join.kind} "
     title = f"{kind}join of {join.roles[LEFT]} and {join.roles[RIGHT]}, order: {join.ordering}"
     return Explanation(title, tuple(sections), plan)
+
+
+def _aggregates(join: ResolvedJoin) -> Iterator[str]:
+    """Say when each row comes out, and what it shows of its matches."""
+    own = join.roles[join.selection.side]
+    place = "when it arrives" if join.kind is Kind.AGGREGATE else "when its interval has closed"
+    listed = "counted" if join.selection.only_counts else "listed by the elements, then aggregated"
+    yield f"each row of {own}, {place}; its matches are {listed}"
+    for each in join.selection.aggregated:
+        yield repr(each.item)
 
 
 def _choice(join: ResolvedJoin, settings: AsOf) -> Iterator[str]:

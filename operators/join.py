@@ -17,7 +17,6 @@ from operators.join_arguments import check_launch, comparable
 from operators.join_part import join_part
 from operators.join_run import Inputs, JoinRun, run_join
 from operators.join_topology import join_topology
-from operators.query.aggregates import Aggregate
 from operators.query.as_of import Direction
 from operators.query.condition import Condition
 from operators.query.durations import Duration
@@ -26,7 +25,7 @@ from operators.query.expressions import Expression
 from operators.query.kinds import Kind
 from operators.query.orderings import Ordering
 from operators.query.predicate import Predicate
-from operators.query.select_items import Item
+from operators.query.select_items import Aggregate, Item
 from operators.query.windows import Window
 from operators.resolved_join import ResolvedJoin, resolve
 from operators.running_join import RunningJoin, start

@@ -36,11 +36,11 @@ _PLUS, _MINUS = 1, 2
 
 
 class Halves(NamedTuple):
-    """For each row the sums of the low and of the high halves of its matches' words, and how many words there were."""
+    """For each row the sums of the low and of the high halves of its matches' words, and the number of words."""
 
     low: Int64
     high: Int64
-    count: Int64
+    terms: Int64
 
 
 def sum_words(matches: Matches, words: Int64, valid: Bool, base: int, *, signed: bool) -> Halves:

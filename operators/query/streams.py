@@ -2,16 +2,23 @@
 
 After ``R = stream("R")``, its columns are ``R.power`` or ``R["power"]``. ``func.lower(R.name)`` calls a built-in
 function, ``case((R.kind == 1, "a"), default="b")`` chooses a value.
+
+``overlaps`` and ``contains`` are conditions on intervals: a start, and an end that is not part of it. They stand for
+comparisons (docs/semantics.md, Conditions), so they are searched by keys as these are: two intervals overlap where each
+starts before the other ends, which is two dimensions. That an interval is not empty concerns one stream alone, and is
+tested once per row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 from operators.functions.builtins import BUILTINS, builtin_named, similar_names
 from operators.query.errors import PredicateError
-from operators.query.expressions import Absolute, Apply, Column, Compare, Constant, Expression, as_expression
+from operators.query.expressions import Absolute, And, Apply, Column, Compare, Constant, Expression, as_expression
 
 
 @dataclass(frozen=True)
@@ -102,3 +109,45 @@ def built_in(name: str, arguments: tuple[Expression, ...]) -> Expression:
         noun = "argument" if wanted == "1" else "arguments"
         raise PredicateError(f"{builtin.name} takes {wanted} {noun}, not {count}: {builtin.summary}")
     return Apply(builtin.name, arguments)
+
+
+Interval = tuple[Any, Any]
+"""The start and the end of an interval: columns, expressions or values."""
+
+
+def overlaps(one: Interval, other: Interval) -> Expression:
+    """``(one) OVERLAPS (other)``: some value is in both. ``overlaps((R.start, R.end), (S.start, S.end))``."""
+    start, end = _ends("overlaps", one)
+    other_start, other_end = _ends("overlaps", other)
+    return _all(
+        Compare("<", start, other_end),
+        Compare("<", other_start, end),
+        Compare("<", start, end),
+        Compare("<", other_start, other_end),
+    )
+
+
+def contains(interval: Interval, inner: Any) -> Expression:
+    """An interval contains another, or a value: ``contains((R.start, R.end), S.ts)``."""
+    start, end = _ends("contains", interval)
+    if not isinstance(inner, tuple):
+        value = as_expression(inner)
+        return _all(Compare("<=", start, value), Compare("<", value, end))
+    inner_start, inner_end = _ends("contains", inner)
+    return _all(
+        Compare("<=", start, inner_start), Compare("<=", inner_end, end), Compare("<", inner_start, inner_end)
+    )
+
+
+def _ends(name: str, interval: object) -> tuple[Expression, Expression]:
+    if not isinstance(interval, tuple) or len(interval) != 2:
+        raise PredicateError(
+            f"{name} takes an interval as its start and its end, such as (stream('R').start, stream('R').end), not "
+            f"{interval!r}"
+        )
+    start, end = interval
+    return as_expression(start), as_expression(end)
+
+
+def _all(*parts: Expression) -> Expression:
+    return reduce(And, parts)

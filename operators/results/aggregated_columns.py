@@ -15,9 +15,8 @@ from operators.aggregates.exact_sums import LOW, Halves, count_valid, sum_floats
 from operators.aggregates.extremes import NONE, extreme_places
 from operators.aggregates.number_column import ALL_VALID, NumberColumn, as_column
 from operators.protocol.columns import Int64
-from operators.query.aggregates import AggregateFunction
 from operators.query.errors import JoinError
-from operators.query.select_items import AggregateItem
+from operators.query.select_items import AggregateFunction, AggregateItem
 from operators.results.payload_store import PayloadStore
 from operators.results.unmatched import Bool
 from operators.values.aggregate_types import aggregate_type, has_ticks, is_number
@@ -157,7 +156,7 @@ class _Sum(_Numbers):
             sum_words(matches, word.view(np.int64), numbers.valid, numbers.base, signed=each)
             for word, each in zip(numbers.words, signed, strict=True)
         ]
-        counts = halves[0].count
+        counts = halves[0].terms
         if pa.types.is_decimal(numbers.kind):
             return self._decimals(halves, counts)
         return self._integers(halves[0], counts)
@@ -171,10 +170,10 @@ class _Sum(_Numbers):
         high = halves.high + (halves.low >> 32)
         beyond = np.flatnonzero((high < -(2**31)) | (high >= 2**31))
         if self._mean:
-            sums = ((high << 32) | (halves.low & LOW)).astype(np.float64)
+            means = ((high << 32) | (halves.low & LOW)).astype(np.float64)
             for row in beyond.tolist():
-                sums[row] = float((int(high[row]) << 32) + (int(halves.low[row]) & LOW))
-            return self._column(sums, counts)
+                means[row] = float((int(high[row]) << 32) + (int(halves.low[row]) & LOW))
+            return self._column(means, counts)
         if len(beyond):
             raise self._too_large(int(counts[beyond[0]]))
         sums = (high << 32) | (halves.low & LOW)

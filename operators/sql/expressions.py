@@ -34,8 +34,7 @@ from operators.query.expressions import (
     one_of,
 )
 from operators.query.functions import function
-from operators.query.intervals import overlaps
-from operators.query.streams import built_in
+from operators.query.streams import built_in, overlaps
 from operators.sql.literals import CalendarLength, calendar_length, literal
 from operators.sql.row_values import compare_rows, one_of_rows, parts_of_row
 from operators.sql.text import error_at, match_name, qualifier_of

@@ -7,12 +7,20 @@ from collections.abc import Callable, Collection
 from sqlglot import exp
 
 from operators.protocol.sides import RIGHT
-from operators.query.aggregates import AGGREGATES, AggregateFunction
 from operators.query.condition import sides_of
 from operators.query.errors import QueryError
 from operators.query.expressions import Column, Expression
 from operators.query.kinds import Kind
-from operators.query.select_items import MATCHES, AggregateItem, ComputedItem, CountItem, Item, SelectItem
+from operators.query.select_items import (
+    AGGREGATES,
+    MATCHES,
+    AggregateFunction,
+    AggregateItem,
+    ComputedItem,
+    CountItem,
+    Item,
+    SelectItem,
+)
 from operators.sql.text import error_at, match_name, qualifier_of
 
 

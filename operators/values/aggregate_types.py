@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from operators.query.aggregates import AggregateFunction
 from operators.query.errors import PredicateError
-from operators.query.select_items import AggregateItem
+from operators.query.select_items import AggregateFunction, AggregateItem
 
 MOST_DIGITS = 38
 """The digits of a sum of decimals."""

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import CountWindow, JoinError, StreamJoin, TimeWindow, stream
-from operators.query.aggregates import count
-from operators.query.aggregates import max as most
+from operators.query.select_items import count
+from operators.query.select_items import max as most
 from operators.steady_results import conformed
 from tests import oracle_terms as term
 from tests.key_families import INTEGERS, NUMBERS

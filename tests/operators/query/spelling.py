@@ -7,11 +7,10 @@ from functools import reduce
 from typing import Any, Literal
 
 from operators import CountWindow, Engine, StreamJoin, TimeWindow, UnboundedWindow
-from operators.query import aggregates as spelt_aggregates
 from operators.query import expressions as spelt
+from operators.query import select_items as spelt_aggregates
 from operators.query.functions import function
-from operators.query.intervals import contains, overlaps
-from operators.query.streams import func, stream
+from operators.query.streams import contains, func, overlaps, stream
 from tests import oracle_terms as term
 from tests.oracle import Aggregate, Condition, Count, Unbounded, Window
 from tests.random_conditions import VECTORISED

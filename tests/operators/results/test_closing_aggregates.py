@@ -64,7 +64,7 @@ def case(chance: Random, name: str, rows: int) -> tuple[Any, Any]:
     where = Compare(">", Column(own, "id"), Constant(105))
     wheres = (where if hidden and own == 0 else None, where if hidden and own == 1 else None)
     bounds = {each: timedelta(seconds=bound) for each in names} if bound else None
-    ordering = chance.choice(["strict", "outer", "none", 3])
+    ordering: Any = chance.choice(["strict", "outer", "none", 3])
     role, other = (left, right)[own][0], (left, right)[1 - own][0]
     windows = (Time(timedelta(seconds=before)), Time(timedelta(seconds=after)))
     select = [f"{role}.id"] if chance.random() < 0.7 else None
