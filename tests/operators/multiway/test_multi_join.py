@@ -375,6 +375,7 @@ def test_columns_of_unknown_streams_are_refused() -> None:
         ("SELECT * FROM a, b, c WHERE a.x < b.x WINDOW a AS (ROWS 3), b AS (ROWS 3)", "c has no window"),
         ("SELECT * FROM a, b, c WHERE a.x < b.x", "no windows"),
         ("SELECT y FROM a, b, c WHERE a.x < b.x WINDOW AS (ROWS 3)", "write a.y or b.y or c.y"),
+        ("SELECT * FROM a JOIN b ON a.x = b.x JOIN c USING (k) WINDOW AS (ROWS 3)", r"write ON a\.k = c\.k or ON b\.k"),
         ("SELECT * FROM a, b, c WHERE near(a.x, b.x) WINDOW AS (ROWS 3)", r"'near': f\} to MultiJoin\.from_sql"),
     ],
 )
