@@ -7,13 +7,18 @@ their own micro-batches of the same time. All three must choose the same quotes.
 
 from __future__ import annotations
 
+import os
 import time
+from functools import partial
 from typing import Any
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
+
+os.environ.setdefault("POLARS_MAX_THREADS", "2")  # as for DuckDB; Polars fixes it when it is imported
+
+import duckdb
+import polars as pl
 
 from operators import StreamJoin
 from topology import LocalRuntime
@@ -33,7 +38,8 @@ def run(quick: bool) -> dict[str, Any]:
         trades, quotes = _streams(batch, rounds)
         chosen: dict[str, pa.Table] = {}
         ours, chosen["ours"] = _ours(trades, quotes, batch)
-        duck, chosen["DuckDB"] = _peer(trades, quotes, batch, _duckdb)
+        with duckdb.connect(config={"threads": 2}) as connection:
+            duck, chosen["DuckDB"] = _peer(trades, quotes, batch, partial(_duckdb, connection))
         polar, chosen["Polars"] = _peer(trades, quotes, batch, _polars)
         for name, table in chosen.items():
             assert table.sort_by("trade").equals(chosen["ours"].sort_by("trade")), f"{name} chose other quotes"
@@ -68,13 +74,15 @@ def _ours(trades: pa.Table, quotes: pa.Table, batch: int) -> tuple[float, pa.Tab
         running.send("T", trades.slice(0, 0))
         rounds = trades.num_rows // batch
         reader = running.results()
+        certain = 0
         start = time.perf_counter()
         for number in range(rounds):
             running.send("Q", quotes.slice(WINDOW + 10 * batch * number, 10 * batch))
             running.send("T", trades.slice(batch * number, batch))
             wanted = batch * (number + 1) - 1  # the last trade is certain with the next quote
-            while sum(each.num_rows for each in found) < wanted - batch // 10:
+            while certain < wanted - batch // 10:
                 found.append(next(reader))
+                certain += found[-1].num_rows
         running.finish()
         found += list(reader)
         seconds = time.perf_counter() - start
@@ -94,12 +102,11 @@ def _peer(trades: pa.Table, quotes: pa.Table, batch: int, join: Any) -> tuple[fl
     return trades.num_rows / seconds, pa.concat_tables(found)
 
 
-def _duckdb(trades: pa.Table, quotes: pa.Table) -> pa.Table:
-    with duckdb.connect() as database:
-        database.register("t", trades)
-        database.register("q", quotes)
-        text = "SELECT t.trade, q.quote FROM t ASOF JOIN q ON t.share = q.share AND t.ts >= q.ts"
-        return database.sql(text).to_arrow_table()
+def _duckdb(connection: duckdb.DuckDBPyConnection, trades: pa.Table, quotes: pa.Table) -> pa.Table:
+    connection.register("t", trades)
+    connection.register("q", quotes)
+    text = "SELECT t.trade, q.quote FROM t ASOF JOIN q ON t.share = q.share AND t.ts >= q.ts"
+    return connection.sql(text).to_arrow_table()
 
 
 def _polars(trades: pa.Table, quotes: pa.Table) -> pa.Table:

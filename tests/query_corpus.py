@@ -8,6 +8,7 @@ takes a few milliseconds and still meets every case.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -395,10 +396,33 @@ SELECTED = [
 ]  # fmt: skip
 """Values to select, also of rows without a match."""
 
+SEVERAL_ITEMS = ["", "", ", R.i + T.i AS value", ", coalesce(R.t, S.t, T.t) AS value", ", R.i < T.i AS value"]
+
+AMONG_THREE = [
+    "R.i + S.i = T.i",
+    "R.i < S.i AND S.i < T.i",
+    "R.i = S.i AND S.i = T.i AND T.i = R.i",
+    "R.i = S.i AND (S.j = T.j OR R.t = T.t)",
+    "R.i BETWEEN S.i AND T.i",
+    "coalesce(R.i, S.i) = T.i AND R.j = S.j",
+    "CASE WHEN R.b THEN S.i ELSE T.i END = 1 AND R.j = T.j",
+    "R.t || S.t = T.t",
+    "R.i = T.i AND S.j IN (1, T.j)",
+    "R.i IS NOT DISTINCT FROM S.i AND S.t IS NOT DISTINCT FROM T.t",
+    "R.d < S.d AND T.ts BETWEEN R.d AND S.d",
+    "greatest(R.i, S.i, T.i) = 1",
+    "R.i = S.i AND R.l = T.l",
+    "list_contains([R.i, S.i], T.i) AND R.j = S.j",
+    "NOT (R.i = S.i OR S.i = T.i) AND R.t = T.t",
+    "R.t LIKE S.t || '%' AND S.j % 2 = T.j % 2",
+    "R.i IN (S.i, T.i) AND S.t < T.t",
+    "R.x < S.x AND S.p >= T.p AND R.b IS NOT TRUE",
+]
+"""Conditions among three streams."""
+
 KINDS = ["JOIN", "INNER JOIN", "LEFT JOIN", "LEFT OUTER JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN"]
 
 REFUSED = [
-    "SELECT R.id, S.id FROM R JOIN S USING (i)",
     "SELECT R.id, S.id FROM R NATURAL JOIN S",
     "SELECT R.id, S.id FROM R JOIN S ON R.i = (SELECT max(S.i) FROM S)",
     "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i ORDER BY R.id",
@@ -452,7 +476,61 @@ def _table(seed: int, count: int) -> pa.Table:
     )
 
 
-R, S = _table(11, 13), _table(12, 11)
+R, S, T = _table(11, 13), _table(12, 11), _table(13, 9)
+
+
+def _ticks(seed: int, count: int) -> pa.Table:
+    """Rows with an event time that no two of them share, so that there is one choice as of any time."""
+    chance = random.Random(seed)
+    minutes = sorted(chance.sample(range(60), count))
+    return pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "ts": pa.array([_START + timedelta(minutes=each) for each in minutes], pa.timestamp("us")),
+            "k": pa.array([chance.choice(["a", "b", None]) for _ in minutes], pa.string()),
+            "n": pa.array([chance.choice([1, 2, None]) for _ in minutes], pa.int64()),
+            "price": pa.array([chance.choice([0.5, 1.25, 9.0]) for _ in minutes], pa.float64()),
+        }
+    )
+
+
+A, B = _ticks(14, 20), _ticks(15, 17)
+
+USING = [
+    "SELECT R.id, S.id FROM R JOIN S USING (i)",
+    "SELECT R.id, S.id FROM R JOIN S USING (i, t)",
+    "SELECT R.id, S.id, S.i FROM R LEFT JOIN S USING (t)",
+    "SELECT R.id FROM R SEMI JOIN S USING (d)",
+    "SELECT R.id FROM R ANTI JOIN S USING (i, j)",
+    "SELECT R.id, S.id FROM R FULL JOIN S USING (p)",
+    "SELECT R.id, S.id FROM R JOIN S USING (i) WHERE R.j > 0",
+    "SELECT R.id, S.id, T.id FROM R JOIN S USING (i) JOIN T USING (i)",
+    "SELECT R.id, S.id, T.id FROM R JOIN S USING (t) JOIN T ON T.i < S.i AND T.i > 0",
+]
+
+AS_OF = [
+    f"SELECT A.id, B.id FROM A {kind} JOIN B {condition}"
+    for kind in ("ASOF", "ASOF LEFT")
+    for condition in (
+        "ON A.ts >= B.ts",
+        "ON A.ts > B.ts",
+        "ON A.ts <= B.ts",
+        "ON A.ts < B.ts",
+        "ON B.ts <= A.ts",
+        "ON A.k = B.k AND A.ts >= B.ts",
+        "ON A.k = B.k AND A.ts < B.ts",
+        "ON A.k = B.k AND A.n = B.n AND A.ts >= B.ts",
+        "USING (ts)",
+        "USING (k, ts)",
+        "USING (k, n, ts)",
+    )
+] + [
+    "SELECT A.id, B.price * 2 AS twice FROM A ASOF JOIN B ON A.k = B.k AND A.ts >= B.ts",
+    "SELECT A.id, coalesce(B.k, '?') || A.k AS both FROM A ASOF LEFT JOIN B ON A.ts >= B.ts",
+    "SELECT A.id, A.price - B.price AS change FROM A ASOF LEFT JOIN B ON A.n = B.n AND A.ts > B.ts",
+    "SELECT A.id, B.id FROM A ASOF JOIN B ON A.k = B.k AND A.ts >= B.ts WHERE A.price > 1",
+]
+"""As-of joins. DuckDB has no other conditions in them."""
 
 
 def without_nan(table: pa.Table) -> pa.Table:
@@ -484,7 +562,41 @@ def queries(seed: int = 1) -> Iterator[str]:
         )  # fmt: skip
         kinds = KINDS[:4] if any(".iv" in part for part in parts) else KINDS
         yield _query(chance.choice(kinds), shape.format(*(f"({part})" for part in parts)), None)
+    yield from USING
+    yield from AS_OF
+    yield from _several(chance)
+    yield from _computed(chance)
     yield from REFUSED
+
+
+def _several(chance: random.Random) -> Iterator[str]:
+    """Joins of three streams: atoms between each pair, on one of them, and among all."""
+    between = [*KEYED, *RANGES]
+    for number in range(120):
+        parts = [chance.choice(KEYED), _moved(chance.choice(between)), chance.choice(ALONE)]
+        shape = chance.choice(
+            ["{0} AND {1}", "{0} AND {1}", "{0} AND {1} AND {2}", "{0} AND NOT ({1})", "{0} AND ({1} OR {2})"]
+        )
+        condition = shape.format(*(f"({part})" for part in parts))
+        form = chance.choice(
+            ["FROM R, S, T WHERE {0}", "FROM R JOIN S ON {1} JOIN T ON {2}", "FROM R CROSS JOIN S JOIN T ON {0}"]
+        )
+        shown = SEVERAL_ITEMS[number % len(SEVERAL_ITEMS)]
+        yield f"SELECT R.id, S.id, T.id{shown} " + form.format(condition, parts[0], parts[1])
+    for condition in AMONG_THREE:
+        yield f"SELECT R.id, S.id, T.id FROM R, S, T WHERE {condition}"
+
+
+def _computed(chance: random.Random) -> Iterator[str]:
+    """Computed items over joins by any condition."""
+    for item in SELECTED:
+        for kind in ("JOIN", "LEFT JOIN"):
+            yield f"SELECT R.id, S.id, {item} AS value FROM R {kind} S ON {chance.choice(KEYED)}"
+
+
+def _moved(atom: str) -> str:
+    """An atom between R and S as one between S and T."""
+    return re.sub(r"\bR\.", "S.", re.sub(r"\bS\.", "T.", atom))
 
 
 def _stream(atom: str) -> str:

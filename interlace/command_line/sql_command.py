@@ -179,12 +179,13 @@ def _join(query: QueryText, times: Mapping[str, str], bounds: Mapping[str, Any])
         "step_rows": STEP_ROWS,
     }
     several = len(query.roles) > 2
-    read = MultiJoin.from_sql if several else StreamJoin.from_sql
     try:
-        return read(query.text, **settings)
+        return MultiJoin.from_sql(query.text, **settings) if several else StreamJoin.from_sql(query.text, **settings)
     except NoWindowError:
         # Rows that wait for ever are no harm where the input ends.
-        return read(query.text, **{"windows" if several else "window": UnboundedWindow()}, **settings)
+        if several:
+            return MultiJoin.from_sql(query.text, windows=UnboundedWindow(), **settings)
+        return StreamJoin.from_sql(query.text, window=UnboundedWindow(), **settings)
 
 
 def _explained(join: Join, rows: list[InputRows]) -> Explanation:

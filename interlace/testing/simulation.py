@@ -86,6 +86,11 @@ class Simulation:
             self._unknown(component)
         self._stepped.restart(component)
 
+    @property
+    def restorable(self) -> list[str]:
+        """The components that keep snapshots, so that a restart must change nothing."""
+        return self._stepped.restorable
+
     def end(self, stream: str, source: str | None = None) -> None:
         """End a source, or a stream; nothing happens yet."""
         self._stepped.finish(stream, source)
@@ -157,12 +162,14 @@ class Simulation:
         raise UnknownComponentError(f"topology '{self.topology.name}' has no '{name}'; it has: {known}")
 
 
-def run(topology: Topology | Any, inputs: Inputs, *, seed: int = 0) -> dict[str, pa.Table]:
+def run(topology: Topology | Any, inputs: Inputs, *, seed: int = 0, faults: float = 0.0) -> dict[str, pa.Table]:
     """Run a topology, or a join, over some rows to its end; return what every component emitted, by name.
 
     inputs: for each input its rows, or a mapping of source to rows. A list of batches, or of dicts of columns, is sent
             one by one; sources are announced first, and the seed decides in which order their batches come.
     seed:   decides about the order of everything that has no order: the same seed, the same run.
+    faults: how likely it is, after each batch, that a component which keeps snapshots is restarted; the seed decides
+            which. 1: every time. A topology must give the same rows with faults as without.
 
     The names are those of components and parts, for their default streams, and `component.stream` for others. The rows
     of a sink are those that reached it. A failure of a task is raised as a `TaskError`.
@@ -173,11 +180,13 @@ def run(topology: Topology | Any, inputs: Inputs, *, seed: int = 0) -> dict[str,
     >>> run(join, {"R": {"x": [1, 5]}, "S": {"x": [3]}})["results"].to_pydict()
     {'R.x': [1], 'S.x': [3]}
     """
+    if not isinstance(faults, int | float) or not 0 <= faults <= 1:
+        raise TopologyError(f"faults must be a share between 0 and 1, not {faults!r}")
     with Simulation(topology, seed) as simulation:
         unknown = [name for name in inputs if name not in simulation.topology.inputs]
         if unknown:
             simulation.topology.require_input(unknown[0])
-        chance = Random(f"inputs {seed}")
+        chance, fate = Random(f"inputs {seed}"), Random(f"faults {seed}")
         left: dict[tuple[str, str], deque[pa.RecordBatch]] = {}
         for stream in simulation.topology.inputs:
             for source, rows in _sources(stream, inputs.get(stream)).items():
@@ -192,6 +201,8 @@ def run(topology: Topology | Any, inputs: Inputs, *, seed: int = 0) -> dict[str,
                 del left[stream, source]
             for _ in range(chance.randrange(4)):
                 simulation.step()
+            if fate.random() < faults and simulation.restorable:
+                simulation.restart(fate.choice(simulation.restorable))
         simulation.finish()
         return simulation.everything()
 
@@ -233,4 +244,4 @@ def _shown(component: str, stream: str) -> str:
 def _table(batches: list[pa.RecordBatch], schema: pa.Schema | None) -> pa.Table:
     if not batches:
         return pa.table({}) if schema is None else schema.empty_table()
-    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default")
+    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")

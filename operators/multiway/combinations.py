@@ -117,8 +117,8 @@ class Pipeline:
         interval = self._bound[link].intervals(self._links[link].side(other), keys)
         if keys.valid is None or not self._links[link].null_safe:
             return interval
-        ends = (np.where(keys.valid, end, end.dtype.type(MISSING)) for end in (interval.low, interval.high))
-        return Interval(*ends)
+        low, high = (np.where(keys.valid, end, end.dtype.type(MISSING)) for end in (interval.low, interval.high))
+        return Interval(low, high)
 
     def _column(self, found: Combinations) -> Callable[[Column], pa.Array]:
         def column(wanted: Column) -> pa.Array:

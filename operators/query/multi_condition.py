@@ -82,6 +82,8 @@ def take_apart(condition: Expression, roles: tuple[str, ...]) -> MultiCondition:
         if isinstance(constant, Constant) and constant.value is True:
             continue
         mentioned = frozenset(roles.index(column.stream or "") for column in columns_in(part))
+        if not mentioned:  # never true, or decided by no column: tested as if it were about the first two
+            mentioned = frozenset({0, 1})
         by_roles.setdefault(mentioned, []).append(part)
     filters: list[Expression | None] = []
     for role in range(len(roles)):

@@ -19,7 +19,7 @@ from sqlglot import exp
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.condition import conjunction, folded, sides_of
 from operators.query.errors import QueryError, at_place
-from operators.query.expressions import Column, Constant, Expression, IsNull
+from operators.query.expressions import Column, Compare, Constant, Expression, IsNull
 from operators.query.kinds import Kind
 from operators.query.select_items import Item
 from operators.query.windows import Window
@@ -222,9 +222,6 @@ class Query:
     def join_kind(self, join: exp.Join, left: str, right: str) -> Kind:
         side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
         on = f"FROM {left} JOIN {right} ON {left}.a = {right}.a"
-        if join.args.get("using"):
-            columns = " AND ".join(f"{left}.{each.name} = {right}.{each.name}" for each in join.args["using"])
-            raise self.error(join, f"USING is not supported: write ON {columns}")
         if method == "ASOF":
             if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
                 written = " ".join(word for word in ("ASOF", side, kind, "JOIN") if word)
@@ -253,6 +250,8 @@ class Query:
         written = self.tree.args.get("where")
         compared: exp.Expression | None = join.args.get("match_condition") if join is not None else None
         matching = [reader.condition(each) for each in (on, compared) if each is not None]
+        if join is not None:
+            matching += using(join, dict.fromkeys((each.name for each in join.args.get("using") or ()), left), right)
         showing = []
         if not matching and join is not None and kind is not Kind.INNER and not kind.counts_on_arrival:
             raise self.error(join, f"{kind.upper()} JOIN needs its condition: write ON {left}.a < {right}.b")
@@ -301,6 +300,19 @@ class Query:
         else:
             reason = f"WHERE of a {join} may use columns of {left} only: it returns no rows of {right}"
         raise self.error(node, f"`{part!r}`: {reason}: move it into ON, which decides which rows match")
+
+
+def using(join: exp.Join, lefts: Mapping[str, str], right: str) -> list[Expression]:
+    """The comparisons of ``JOIN .. USING (..)``; `lefts` gives the stream on the left of each column.
+
+    They are equalities; the last column of an ASOF JOIN is the time, of which the right one may be earlier.
+    """
+    names = [each.name for each in join.args.get("using") or ()]
+    is_as_of = str(join.args.get("method") or "").upper() == "ASOF"
+    return [
+        Compare(">=" if is_as_of and name == names[-1] else "=", Column(lefts[name], name), Column(right, name))
+        for name in names
+    ]
 
 
 class _PaperDialect:

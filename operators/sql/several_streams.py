@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from sqlglot import exp
 
 from operators.query.condition import conjunction, normalise, sides_of
 from operators.query.expressions import Constant, Expression
@@ -12,7 +14,7 @@ from operators.query.multi_condition import check_columns
 from operators.query.select_items import Item
 from operators.query.windows import Window
 from operators.sql.expressions import ConditionReader, Functions
-from operators.sql.parse import Query, select_of
+from operators.sql.parse import Query, select_of, using
 from operators.sql.select import SelectReader, counts_matches
 from operators.sql.text import parse_text
 from operators.sql.window import ParameterValue, windows_of
@@ -80,10 +82,23 @@ def parse_multi_query(
     reader = ManyRoles(text, roles, functions)
     nodes = [node for join in joins if (node := join.args.get("on")) is not None]
     nodes += [tree.args["where"].this] if tree.args.get("where") else []
-    parts = [reader.condition(node) for node in nodes]
+    parts = [*_using(query, roles, joins), *(reader.condition(node) for node in nodes)]
     if not parts and not all(str(join.args.get("kind") or "").upper() == "CROSS" for join in joins):
         message = f"the query has no condition: write WHERE {roles[0]}.a < {roles[1]}.b, or CROSS JOIN"
         raise query.error(tree, message)
     select = SelectReader(text, roles, Kind.INNER, None, reader.expression).items(tree.expressions)
     condition = conjunction(parts) if parts else Constant(True)
     return ParsedMultiQuery(dict(tables), condition, select, windows_of(written, text, roles))
+
+
+def _using(query: Query, roles: tuple[str, ...], joins: list[exp.Join]) -> Iterator[Expression]:
+    """The equalities of all USING clauses: with the only stream before, or the first that a clause before has named."""
+    first: dict[str, str] = {}
+    for number, join in enumerate(joins):
+        for each in join.args.get("using") or ():
+            if number and each.name not in first:
+                column, right = each.name, roles[number + 1]
+                written = " or ".join(f"ON {role}.{column} = {right}.{column}" for role in roles[: number + 1])
+                raise query.error(join, f"USING ({each.name}) does not say which stream before has it: write {written}")
+            first.setdefault(each.name, roles[number])
+        yield from using(join, first, roles[number + 1])

@@ -244,7 +244,6 @@ QUERIES = [
     ("sql('SELECT * FROM R, S WINDOW AS (ROWS 5)')", "QueryError", "the query has no condition: write WHERE R.a < S.b, or FROM R CROSS JOIN S for all pairs"),
     ("sql('SELECT * FROM R, S, T WHERE R.x < S.x WINDOW AS (ROWS 5)')", "QueryError", "a join takes two streams, not 3"),
     ("sql('SELECT * FROM R, R WHERE R.x < R.y WINDOW AS (ROWS 5)')", "QueryError", "both streams are called R: give them roles, as in FROM R AS a, R AS b"),
-    ("sql('SELECT * FROM R JOIN S USING (k) WINDOW AS (ROWS 5)')", "QueryError", "USING is not supported: write ON R.k = S.k"),
     ("sql('SELECT * FROM R LEFT JOIN S ON R.x < S.x WHERE S.x > 1 WINDOW AS (ROWS 5)')", "QueryError", "`S.x > 1`: WHERE of a LEFT JOIN may use columns of R only: move it into ON, which decides which rows match"),
     ("sql('SELECT * FROM R LEFT JOIN S ON R.x < S.x WHERE S.x IS NULL WINDOW AS (ROWS 5)')", "QueryError", "`S.x IS NULL` asks for the rows of R without a match: write SELECT R.* FROM R LEFT ANTI JOIN S ON .."),
     ("sql('SELECT S.x FROM R SEMI JOIN S ON R.x < S.x WINDOW AS (ROWS 5)')", "QueryError", "`S.x` belongs to S, whose rows SEMI JOIN does not return: select columns of R, or write JOIN"),

@@ -37,6 +37,7 @@ class SteppedTopology:
         self.topology = topology
         self.now = 0.0
         self.emitted: list[Emitted] = []
+        self._sent = 0
         self._chance = chance
         settings = GroupSettings(ROOM, threads=1, clock=EntryClock(lambda: self.now))
         self._group = TaskGroup(topology, topology.task_names, settings, self._fail)
@@ -84,6 +85,12 @@ class SteppedTopology:
             self._pass_to(due)
         self._pass_to(end)
 
+    @property
+    def restorable(self) -> list[str]:
+        """The components whose tasks make snapshots of their own, in the order of the graph."""
+        found = {name: self._group.tasks[name, number].task for name, number in self._group.driven}
+        return [name for name, task in found.items() if type(task).snapshot is not Task.snapshot]  # type: ignore[union-attr]
+
     def restart(self, component: str) -> None:
         """Replace the tasks of a component by new ones, which go on from snapshots of the old."""
         for name in [name for name in self._group.driven if name[0] == component]:
@@ -119,8 +126,8 @@ class SteppedTopology:
                     del self._spouts[name]
             return True
         with _Explained(name):
-            before = len(self.emitted)
-            return self._group.driven[name].step() or len(self.emitted) > before
+            before = self._sent  # a task that has to wait for room may have sent something first
+            return self._group.driven[name].step() or self._sent > before
 
     def _spout_steps(self, name: TaskName, task: SpoutTask) -> Iterator[None]:
         near = lambda component: range(self.topology.node(component).parallelism)  # noqa: E731
@@ -144,6 +151,7 @@ class SteppedTopology:
                 self._ticks[name] = (at + seconds, seconds)
 
     def _note(self, component: str, emit: Emit) -> None:
+        self._sent += 1
         if isinstance(emit.message, Batch):
             self.emitted.append((component, emit.message.stream, emit.message.rows))
 

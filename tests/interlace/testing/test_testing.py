@@ -12,9 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
 
 import interlace as il
 from interlace.testing import Recording, Simulation, run
+from tests.operators.as_of.as_of_cases import cases, expected, join_of
+from tests.operators.multiway.random_several import random_case
 
 pytest_plugins = ["interlace.testing.fixtures", "pytester"]
 
@@ -145,6 +148,99 @@ def test_a_restart_shows_state_that_a_snapshot_forgets(forgets: bool, simulate: 
     simulation.send("in", {"x": [4]})
     simulation.finish()
     assert simulation.emitted("total")["total"].to_pylist() == ([3, 4] if forgets else [3, 7])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_faults_change_nothing_where_snapshots_hold_all(seed: int) -> None:
+    rows = {"words": {"a": [{"word": [word]} for word in ["to", "be", "or", "not", "to", "be"]]}}
+    calm = run(word_count(), rows, seed=seed)["count"]
+    failing = run(word_count(), rows, seed=seed, faults=1.0)["count"]
+    assert calm.sort_by([("word", "ascending"), ("n", "ascending")]).equals(
+        failing.sort_by([("word", "ascending"), ("n", "ascending")])
+    )
+
+
+def test_faults_show_a_snapshot_that_forgets() -> None:
+    class Total:
+        def __init__(self) -> None:
+            self.total = 0
+
+        def execute(self, rows: pa.RecordBatch) -> Any:
+            self.total += rows.num_rows
+            return {"total": self.total}
+
+        def snapshot(self) -> bytes:
+            return b""
+
+        def restore(self, state: bytes) -> None:
+            """Forget."""
+
+    builder = il.TopologyBuilder()
+    builder.input("in")
+    builder.bolt("total", il.bolt(Total)).global_grouping("in")
+    builder.sink().global_grouping("total")
+    rows = {"in": {"a": [{"x": [each]} for each in range(6)]}}
+    found = [max(run(builder.build(), rows, seed=3, faults=share)["total"]["total"].to_pylist()) for share in (0, 1)]
+    assert found[0] == 6 > found[1]
+    with pytest.raises(il.TopologyError, match="between 0 and 1, not 3"):
+        run(builder.build(), rows, faults=3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_joins_of_several_streams_follow_the_law_in_any_schedule(seed: int) -> None:
+    case = random_case(900 + seed)
+    expected = case.expected().table
+    sources = {
+        stream: {name: table.to_batches(3) or table for name, table in of_stream.items()}
+        for stream, of_stream in case.sources.items()
+    }
+    found = run(case.join(sql=True), sources, seed=seed)["results"]
+    assert found.num_rows == expected.num_rows
+    assert not found.num_rows or found.cast(expected.schema).equals(expected)
+
+
+@settings(max_examples=25)
+@given(cases())
+def test_as_of_joins_follow_the_law_in_any_schedule(case: dict[str, Any]) -> None:
+    found = run(join_of(case), case["sources"], seed=case["seed"])["results"]
+    wanted = expected(case)
+    assert found.to_pylist() == wanted.to_pylist()
+
+
+def test_a_bolt_between_joins_gives_the_same_in_any_schedule_with_faults() -> None:
+    """A join feeds a bolt with state, which feeds a join; other schedules and faults must change nothing."""
+    builder = il.TopologyBuilder("joins in a row")
+    for name in "abc":
+        builder.input(name, il.Input(event_time="ts"))
+    first = il.StreamJoin("a", "b", "a.k = b.k", il.TimeWindow(5), select=["a.k", "a.id", "b.id"], event_time="ts")
+    builder.join("pairs", first, inputs={"a": "a", "b": "b"})
+
+    @il.bolt
+    class Numbered:
+        def __init__(self) -> None:
+            self.count = 0
+
+        def execute(self, rows: pa.RecordBatch) -> Any:
+            first, self.count = self.count, self.count + rows.num_rows
+            return {"n": range(first, self.count), "k": rows["a.k"], "event_time": rows["event_time"]}
+
+    builder.bolt("numbered", Numbered).global_grouping("pairs")
+    times = {"n": "event_time", "c": "ts"}
+    second = il.StreamJoin("n", "c", "n.k = c.k", il.CountWindow(4), select=["n.n", "c.id"], event_time=times)
+    builder.join("both", second, inputs={"n": "numbered", "c": "c"}, event_time=None)
+    builder.sink().global_grouping("both")
+    topology = builder.build()
+
+    def rows(start: int) -> list[dict[str, Any]]:
+        return [
+            {"id": [at, at + 1], "k": [at % 3, (at + start) % 3], "ts": [at, at + 1]} for at in range(start, 14, 2)
+        ]
+
+    inputs = {name: {name: rows(start)} for start, name in enumerate("abc")}
+    wanted = run(topology, inputs)["results"]
+    assert wanted.num_rows > 20
+    for seed in range(1, 6):
+        assert run(topology, inputs, seed=seed, faults=0.5)["results"].equals(wanted)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def test_missing_values_of_every_type_find_each_other(family: Family) -> None:
 
 
 def test_the_rows_of_the_others_expire_where_one_stream_has_none() -> None:
-    windows = [CountWindow(10), TimeWindow(5), CountWindow(10)]
+    windows = (CountWindow(10), TimeWindow(5), CountWindow(10))
     join = MultiJoin(["a", "b", "c"], ON, windows, event_time="ts", step_rows=50)
     run = join.run({"a": SOURCES["a"], "b": SOURCES["b"], "c": {}})
     assert run.result.num_rows == 0
@@ -127,17 +127,18 @@ def test_indexes_that_no_order_uses_are_dropped() -> None:
     """Keys of a and b agree rarely at first, then those of b and c: rows of b change the order of probing."""
     rare, often = np.arange(2000), np.zeros(2000, np.int64)
 
-    def rows(first: np.ndarray, second: np.ndarray) -> pa.Table:
+    def rows(first: Any, second: Any) -> pa.Table:
         return pa.table({"k": np.concatenate(first), "m": np.concatenate(second)})
 
     join = MultiJoin(["a", "b", "c"], "a.k = b.k AND b.m = c.m AND a.m < c.k", CountWindow(40), step_rows=20)
     element = multi_topology(join.resolved).node("multi-join").component
     task = element.build(TaskContext("multi-join", 0, 1))
+    assert isinstance(task, multi_element.MultiTask)
     sent = {
         "a": rows((rare, often), (often, rare)), "b": rows((rare, often), (often, rare)),
         "c": rows((often, rare), (often, rare)),
     }  # fmt: skip
-    seen = set()
+    seen: set[Any] = set()
     for at in range(0, 4000, 20):
         for place, name in enumerate("abc"):
             seqs = pa.array(range(3 * at + 20 * place, 3 * at + 20 * place + 20), pa.int64())
@@ -374,6 +375,7 @@ def test_columns_of_unknown_streams_are_refused() -> None:
         ("SELECT * FROM a, b, c WHERE a.x < b.x WINDOW a AS (ROWS 3), b AS (ROWS 3)", "c has no window"),
         ("SELECT * FROM a, b, c WHERE a.x < b.x", "no windows"),
         ("SELECT y FROM a, b, c WHERE a.x < b.x WINDOW AS (ROWS 3)", "write a.y or b.y or c.y"),
+        ("SELECT * FROM a JOIN b ON a.x = b.x JOIN c USING (k) WINDOW AS (ROWS 3)", r"write ON a\.k = c\.k or ON b\.k"),
         ("SELECT * FROM a, b, c WHERE near(a.x, b.x) WINDOW AS (ROWS 3)", r"'near': f\} to MultiJoin\.from_sql"),
     ],
 )

@@ -334,8 +334,6 @@ FROM = "SELECT * FROM R, S WHERE R.a < S.b "
         at("LIMIT is not supported", "3", FROM + "LIMIT 3"),
         at("ORDER BY is not supported: results come in the order", "R.a", FROM + "ORDER BY R.a"),
         at("LEFT JOIN needs its condition: write ON", "S", "SELECT * FROM R LEFT JOIN S WHERE R.a < S.b"),
-        at("USING is not supported: write ON R.a = S.a AND R.b = S.b", "S USING",
-           "SELECT * FROM R JOIN S USING (a, b)"),
         at("NATURAL JOIN is not supported", "S", "SELECT * FROM R NATURAL JOIN S"),
         at("write FROM S LEFT SEMI JOIN R ON", "S ON", "SELECT * FROM R RIGHT SEMI JOIN S ON R.a < S.b"),
         at("`S.x = 1`: WHERE of a LEFT JOIN may use columns of R only: move it into ON", "S.x",
