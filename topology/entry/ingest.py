@@ -477,12 +477,15 @@ class Ingest:
         return self._streams[stream]
 
     def _resume(self, replay: Replay) -> None:
-        while not replay.finished.wait(LOOK_UP_SECONDS):
-            if self._closed.is_set():
-                return
-        with suppress(StoppedError):
-            for _ in self.resume_steps(replay):
-                pass
+        try:
+            while not replay.finished.wait(LOOK_UP_SECONDS):
+                if self._closed.is_set() or self._activity.is_closed:
+                    return
+            with suppress(StoppedError):
+                for _ in self.resume_steps(replay):
+                    pass
+        finally:  # if a task has failed meanwhile, whoever waits for the end of this must learn of it
+            self._resumed.set()
 
     def _require_open(self) -> None:
         if self._closed.is_set():

@@ -76,8 +76,8 @@ class LogLines:
         """Keep lines of a process."""
         with self._lock:
             for line in lines:
-                place = {"worker": worker or line.worker, "topology": self._topology}
-                self._lines.append(replace(line, number=self._next, **place))
+                place = worker or line.worker
+                self._lines.append(replace(line, number=self._next, worker=place, topology=self._topology))
                 self._next += 1
 
     def after(self, number: int) -> tuple[LogLine, ...]:

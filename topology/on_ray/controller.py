@@ -173,7 +173,7 @@ class ControllerProcess:
         try:
             return await moving
         except asyncio.CancelledError:
-            if self._report.state is State.STOPPED:
+            if self._has_stopped:
                 raise StoppedError(f"the topology '{self._charter.name}' was stopped while it was rebalanced") from None
             raise
 
@@ -363,6 +363,10 @@ class ControllerProcess:
         """End this process, after the answer to whoever stopped the topology."""
         await asyncio.sleep(RENEWAL_SECONDS)
         ray.kill(self._myself)
+
+    @property
+    def _has_stopped(self) -> bool:
+        return self._report.state is State.STOPPED
 
     def _note(self, note: str) -> None:
         self._tell(self._report.state, note)

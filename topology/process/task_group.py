@@ -470,10 +470,12 @@ class TaskGroup:
 
     def _rows_of(self, hosted: HostedTask, last: tuple[int, Message] | None) -> str:
         """The rows that a task was given last, in words, where they are those of a source; otherwise nothing."""
-        if last is None or not isinstance(last[1], Batch) or not last[1].source:
+        if last is None:
             return ""
-        (index, batch), origins = last, self.topology.origins(hosted.node.name)
-        producer = origins[index].component
+        index, batch = last
+        if not isinstance(batch, Batch) or not batch.source:
+            return ""
+        producer = self.topology.origins(hosted.node.name)[index].component
         stream = batch.stream if producer == self.topology.sequencer else producer
         if stream not in self.topology.inputs:
             return ""

@@ -34,6 +34,11 @@ class Activity:
         """Whether rows are taken."""
         return self._active.is_set()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing will be taken any more."""
+        return self._closed
+
     def change(self, active: bool) -> None:
         """Take rows from now on, or none; harmless when repeated."""
         if active or self._closed:

@@ -226,10 +226,11 @@ def test_trouble_and_what_the_state_needs_are_in_the_verdict() -> None:
     with il.LocalRuntime().launch(chain(lambda rows: rows)) as running:
         seen = Watch(running).look()
     (worker,) = seen.status.workers
-    assert worker.vitals is not None
+    known = worker.vitals
+    assert known is not None
 
     def look(seconds: int, log_bytes: int, trouble: str = "") -> Look:
-        vitals = replace(worker.vitals, log_bytes=log_bytes, free_state=1 << 30)
+        vitals = replace(known, log_bytes=log_bytes, free_state=1 << 30)
         status = replace(
             seen.status, state=il.State.RUNNING, workers=(replace(worker, vitals=vitals),), trouble=trouble
         )

@@ -79,7 +79,7 @@ def test_every_view_shows_what_the_topology_does(browser: Browser, offers: WebSe
     tab.locator(".graph [data-component=collector]").hover()
     expect(tab.locator("#tip")).to_contain_text("age of rows here: p50")
     tab.get_by_role("tab", name="Over time").click()
-    expect(tab.locator("figure")).to_have_count(12)
+    expect(tab.locator("figure")).to_have_count(13)
     expect(tab.locator("figure").first.locator("path.line")).to_have_count(2)
     tab.get_by_role("tab", name="Sources and late rows").click()
     expect(tab.get_by_role("cell", name="trips", exact=True).first).to_be_visible()

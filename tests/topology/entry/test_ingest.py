@@ -1,15 +1,28 @@
 """Rows from outside: refused rows leave no trace, accepted ones arrive in order, and only `send` waits for room."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from tests.topology.entry.input_queue import Queue, announced, rows
 from tests.topology.waiting import LONG, wait_for
-from topology import Batch, End, InputError, Message, OutOfOrderError, SchemaError, SourceEndedError
+from topology import (
+    Batch,
+    End,
+    Input,
+    InputError,
+    Message,
+    OutOfOrderError,
+    SchemaError,
+    SourceEndedError,
+    StoppedError,
+)
 from topology.entry.ingest import Ingest
+from topology.tasks.activity import Activity
 
 
 def test_rows_arrive_numbered_and_the_end_comes_last() -> None:
@@ -147,3 +160,19 @@ def test_a_send_that_races_the_end_is_taken_before_it_or_refused() -> None:
         else:
             assert isinstance(sending.exception(), SourceEndedError)
             assert queue.messages == [End()]
+
+
+def test_calls_that_wait_for_what_was_sent_before_learn_that_the_topology_has_failed() -> None:
+    """A task may fail at rows that are repeated, before the entry has gone on."""
+    activity, replay = Activity(), SimpleNamespace(finished=threading.Event())
+    entry = Ingest(opened=SimpleNamespace(journal=None, replay=replay), activity=activity)  # type: ignore[arg-type]
+
+    def closed(message: Message) -> None:
+        raise StoppedError("the topology has been stopped")
+
+    entry.add("in", Input(), closed)
+    entry.resume()
+    activity.close()
+    with pytest.raises(StoppedError):
+        entry.finish("in")
+    entry.close()

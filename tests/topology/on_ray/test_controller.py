@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+import ray
 
 from topology import Placement, State, StoppedError
 from topology.handle.log_lines import LogLine
@@ -81,7 +82,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     store = Store()
     monkeypatch.setattr(keeping, "internal_kv", store)
     monkeypatch.setattr(controlling, "RENEWAL_SECONDS", 0.001)
-    monkeypatch.setattr(controlling.ray, "kill", lambda actor: actor.append("killed"))
+    monkeypatch.setattr(ray, "kill", lambda actor: actor.append("killed"))
     return store
 
 
