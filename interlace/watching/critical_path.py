@@ -30,14 +30,15 @@ def critical_path(topology: Topology, components: Mapping[str, Load]) -> list[Ho
     """The hops from an entry to the sink whose results are oldest; empty without results that somebody has to read.
 
     It goes upstream from the sink, each time to the producer at which rows arrived last: for that one the consumer
-    waited, so whatever came before on other ways cost nothing.
+    waited, so whatever came before on other ways cost nothing. Of equals it takes the one that is further downstream.
     """
     read = [name for name in topology.sinks if not getattr(topology.node(name).component, "aside", False)]
     aged = {name: age for name in read if (age := _age(components, name)) is not None}
+    place = {node.name: number for number, node in enumerate(topology.nodes)}
     hops: list[Hop] = []
     at = max(aged, key=lambda name: aged[name], default=None)
     while at is not None and (producers := topology.producers(at)):
-        before = max(producers, key=lambda name: _age(components, name) or 0.0)
+        before = max(producers, key=lambda name: (_age(components, name) or 0.0, place[name]))
         hops.append(Hop(before, at, max(0.0, (_age(components, at) or 0.0) - (_age(components, before) or 0.0))))
         at = before
     return hops[::-1]

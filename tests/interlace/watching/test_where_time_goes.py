@@ -83,3 +83,22 @@ def test_the_graph_by_node_has_a_box_for_each_component_on_each_node_and_the_rat
     assert flows["split@near", "slow@far"]["rows_per_second"] == 30.0
     assert flows["split@near", "slow@near"]["rows_per_second"] == 10.0
     assert set(flows) <= edges
+
+
+def test_a_graph_over_many_nodes_is_drawn_soon_and_from_top_to_bottom() -> None:
+    builder = il.TopologyBuilder("wide")
+    builder.input("in")
+    before = "in"
+    for name in ("a", "b", "c", "d"):
+        builder.bolt(name, il.MapBatches(lambda rows: rows), parallelism=12).shuffle_grouping(before)
+        before = name
+    builder.sink().global_grouping(before)
+    workers = tuple(
+        WorkerStatus(f"w-{number}", f"node-{number:02}", number, tuple((name, number) for name in "abcd"))
+        for number in range(12)
+    )
+    drawn = physical_graph(Look(1.0, builder.build(), Metrics(()), Status("wide", il.State.RUNNING, workers)))
+    boxes = {box["id"]: box for box in drawn["boxes"]}
+    assert len(boxes) == 12 * 4 + 2
+    assert len(drawn["edges"]) == 12 + 3 * 12 * 12 + 12
+    assert all(boxes[edge["from"]]["y"] < boxes[edge["to"]]["y"] for edge in drawn["edges"])
