@@ -12,7 +12,6 @@ from .checks.quotas import Quotas as Quotas
 from .delivery.delivering import deliver as deliver
 from .delivery.parquet_store import ParquetStore as ParquetStore
 from .delivery.result_store import ResultStore as ResultStore
-from .durable.budget import DiskBudget as DiskBudget
 from .durable.group_commit import GroupCommit as GroupCommit
 from .durable.group_commit import Ticket as Ticket
 from .durable.log import Log as Log

@@ -19,7 +19,6 @@ import errno
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
-from topology.durable.budget import DiskBudget
 from topology.durable.copying import save
 from topology.durable.group import Group, GroupBuilder, RowsEncoder
 from topology.durable.kept import KeptSegment, described, records_of
@@ -46,11 +45,9 @@ class Log:
         start: Record,
         kept: Sequence[KeptSegment],
         garbage: Sequence[str],
-        budget: DiskBudget,
         reserve: int,
     ) -> None:
         self.epoch = epoch
-        self.budget = budget
         self.disk_full = False
         self.durable: Position | None = None
         """The last record that survives, and all before it; None until the first commit."""
@@ -67,7 +64,6 @@ class Log:
         self._durable: KeptSegment | None = None
         self._fenced: str | None = None
         self._begin(kept[-1].name.number + 1 if kept else 1, self._only(start))
-        budget.add(sum(segment.end.nbytes for segment in kept))
 
     @property
     def segment(self) -> int:
@@ -96,11 +92,11 @@ class Log:
 
     @property
     def has_room(self) -> bool:
-        """Whether more should be appended: the budget is not used up and the disk not nearly full."""
+        """Whether more should be appended: the disk is not nearly full."""
         if self.free_bytes is not None and self.free_bytes < self._reserve:
             self.free_bytes = self._store.free_bytes()  # others may have made room since
         free = self.free_bytes is None or self.free_bytes >= self._reserve
-        return free and self.budget.has_room and not self.disk_full
+        return free and not self.disk_full
 
     def append(self, record: Record) -> Position:
         """Add a record, which a later commit makes durable; return its position."""
@@ -174,7 +170,6 @@ class Log:
                 yield
                 self._store.delete(str(segment.name))
                 self._kept.remove(segment)
-                self.budget.add(-segment.end.nbytes)
             yield
             for older in kept_in(self._store.marks()):
                 if older.epoch <= self.epoch and older != mark:
@@ -200,8 +195,7 @@ class Log:
         save(self._store, [kept for kept in self.durable_segments() if kept.name.number >= first], target, copy_more)
 
     def close(self) -> None:
-        """Give back open files and the share of the budget. What is durable stays; nothing else is written."""
-        self.budget.add(self._open.nbytes - self.kept_bytes)
+        """Give back open files. What is durable stays; nothing else is written."""
         self._store.close()
 
     def _only(self, record: Record) -> GroupBuilder:
@@ -225,7 +219,6 @@ class Log:
         self._open = GroupBuilder(self._encoder)
         self._waiting.append((self._name, end.nbytes, group))
         self._end = End(end.groups + 1, end.records + group.records, end.nbytes + group.nbytes)
-        self.budget.add(group.nbytes)
 
     def _acknowledge(self, name: SegmentName, end: End) -> None:
         self._durable = KeptSegment(name, end)

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from topology.durable.budget import DiskBudget
 from topology.durable.kept import KeptSegment, before_in, check_present, records_of
 from topology.durable.log import DISK_RESERVE, Log
 from topology.durable.names import Epoch, SegmentName, epochs_in, kept_in, new_token, segments_in
@@ -52,9 +51,9 @@ class TakeOver:
         """Read all records from the start record of segment `first` on; start records have number 0."""
         return records_of(self._store, self._kept, first)
 
-    def start(self, start: Record, budget: DiskBudget | None = None, reserve: int = DISK_RESERVE) -> Log:
+    def start(self, start: Record, reserve: int = DISK_RESERVE) -> Log:
         """Begin a segment, and return the log that writes it. Call `commit` before anything relies on it."""
-        return Log(self._store, self.epoch, start, self._kept, self._garbage, budget or DiskBudget(), reserve)
+        return Log(self._store, self.epoch, start, self._kept, self._garbage, reserve)
 
 
 def take_over(store: Store, token: str | None = None) -> TakeOver:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from topology.durable.budget import DiskBudget
 from topology.durable.log import Log
 from topology.durable.store import Store
 from topology.durable.take_over import TakeOver, take_over
@@ -44,7 +43,6 @@ def open_journal(
     sinks: Iterable[str],
     choose_start: ChooseStart,
     *,
-    budget: DiskBudget | None = None,
     spill_directory: str | None = None,
     segment_bytes: int | None = None,
     threaded: bool = True,
@@ -67,7 +65,7 @@ def open_journal(
     image = Image(identity, sinks, choose_start, with_snapshots, intake)
     life = str(taken.epoch)
     if not taken.segments:
-        log = _begun(taken, Started(image.started(1), {}, TaskState()), budget)
+        log = _begun(taken, Started(image.started(1), {}, TaskState()))
         journal = Journal(log, image, segment_bytes, threaded)
         journal.begin_trimming()
         return Opened(journal, None, life=life)
@@ -87,13 +85,13 @@ def open_journal(
     resumes += [Resume(name, -1, 0, number) for name, number in image.asides.items()]
     start = image.start()
     replay = Replay(taken, start, tuple(resumes), image.snapshots.get(start.seq), spill_directory)
-    log = _begun(taken, Continued(), budget, *([] if change is None else [change]))
+    log = _begun(taken, Continued(), *([] if change is None else [change]))
     return Opened(Journal(log, image, segment_bytes, threaded), replay, image.progress, life)
 
 
-def _begun(taken: TakeOver, first: Event, budget: DiskBudget | None, *then: Event) -> Log:
+def _begun(taken: TakeOver, first: Event, *then: Event) -> Log:
     """Write the first records. Until they are durable, what was read may not count: another may begin first."""
-    log = taken.start(to_record(first), budget)
+    log = taken.start(to_record(first))
     for event in then:
         log.append(to_record(event))
     if log.commit() is None:

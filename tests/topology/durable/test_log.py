@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from tests.topology.durable.calls import CALLS, make_calls
 from tests.topology.durable.stores import KINDS, all_records, new_store, numbered, numbers, started
 from topology.durable import group
-from topology.durable.budget import DiskBudget
 from topology.durable.open_store import open_store
 from topology.durable.record import Position, Record
 from topology.durable.steps import finish
@@ -148,15 +147,6 @@ def test_a_schema_is_written_once_for_each_group(store: Store) -> None:
     assert two - one < one - rows.schema.serialize().size
 
 
-def test_what_a_successor_finds_counts_in_its_budget(store: Store) -> None:
-    old = started(store)
-    old.append(numbered(1, rows=100))
-    old.commit()
-    budget = DiskBudget()
-    new = take_over(store).start(numbered(-1), budget)
-    assert budget.used == new.kept_bytes > old.kept_bytes
-
-
 def test_before_its_first_commit_a_log_holds_nothing(store: Store) -> None:
     log = take_over(store).start(numbered(-1))
     log.append(numbered(1))
@@ -173,7 +163,7 @@ def test_trimming_removes_what_comes_before_and_nothing_else(store: Store) -> No
     kept = log.kept_bytes
     log.trim(3)
     assert log.segments == take_over(store).segments == [3, 4, 5]
-    assert log.kept_bytes == log.budget.used < kept
+    assert log.kept_bytes < kept
     assert numbers(take_over(store)) == [2, 3]
     assert len(store.segments()) == 3
 
@@ -249,25 +239,6 @@ def test_a_header_that_is_not_json_changes_nothing(store: Store) -> None:
     log.commit()
     assert numbers(log) == [0]
     assert log.segments == [1]
-
-
-def test_a_budget_that_is_used_up_is_back_pressure(store: Store) -> None:
-    budget = DiskBudget(2_000)
-    log = take_over(store).start(numbered(-1), budget, reserve=0)
-    log.commit()
-    had_room = log.has_room
-    log.append(numbered(1, rows=500))
-    log.rotate(numbered(-1))
-    log.commit()
-    assert not log.has_room
-    assert log.durable == Position(2, 0)
-    log.trim(2)
-    assert had_room
-    assert bool(log.has_room)
-    assert budget.used == log.kept_bytes
-    log.append(numbered(2))
-    log.close()
-    assert budget.used == 0
 
 
 def test_writers_leave_no_names_behind(store: Store) -> None:
