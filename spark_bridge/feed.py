@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 
 from spark_bridge.deployment import prepare_executors
 from spark_bridge.errors import restored
-from spark_bridge.feed_checks import checked_schema, require_event_time
+from spark_bridge.feed_checks import checked_schema, chosen, column, require_event_time, sent_columns
 from spark_bridge.progress import FeedProgress
 from spark_bridge.reports import new_reports
 from spark_bridge.session import require_classic, without_pandas_warning
@@ -119,10 +117,11 @@ def feed(
     require_classic(df)
     declared = running.topology.require_input(stream)
     started = time.monotonic()
-    df = _in_known_order(df, running.schema(stream))
-    schema = checked_schema(df, running, stream)
+    sent = sent_columns(df, running, stream)
+    schema = checked_schema(chosen(df, sent), running, stream)
     if declared.event_time is not None and not presorted:
-        df = df.sortWithinPartitions(*(_column(name) for name in (declared.event_time, *ties)))
+        df = df.sortWithinPartitions(*(column(name) for name in (declared.event_time, *ties)))
+    df = chosen(df, sent)
     prepare_executors(df.sparkSession, running.endpoint(stream))
     context = df.sparkSession.sparkContext
     reports = new_reports(context)
@@ -147,13 +146,6 @@ def feed(
     return FeedReport(
         stream, sum(rows for _, rows in winners), partitions, time.monotonic() - started, sources.names[:partitions]
     )
-
-
-def _in_known_order(df: DataFrame, known: pa.Schema | None) -> DataFrame:
-    """Put columns in the order of those that the stream has had before, if they have the same names."""
-    if known is None or df.columns == known.names or sorted(df.columns) != sorted(known.names):
-        return df
-    return df.select(*map(_column, known.names))
 
 
 def _refuse(what: str, stream: str, **options: object) -> None:
@@ -235,8 +227,3 @@ def _new_prefix(running: Handle, stream: str, wanted: str | None) -> str:
             raise InputError(f"stream '{stream}': source_prefix {prefix!r} is empty or has been used: choose another")
         used.append(prefix)
         return prefix
-
-
-def _column(name: str) -> Any:
-    """Return the column of exactly that name, whatever characters it contains."""
-    return sql.col("`" + name.replace("`", "``") + "`")

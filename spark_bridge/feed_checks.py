@@ -1,11 +1,14 @@
-"""What is checked on the driver before a feed starts: its columns, its event time, its delay."""
+"""What the driver decides and checks before a feed starts: which columns it sends, its event time, its delay."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
 
-from spark_bridge.schemas import arrow_schema, reordered, watermark_delay
+from spark_bridge.schemas import arrow_schema, needed_names, reordered, watermark_delay
 from topology import Handle, InputError, check_event_time
 
 
@@ -34,6 +37,23 @@ def require_delay(running: Handle, stream: str, feed: str, df: DataFrame | None 
             f"micro-batch before would be late: declare how far rows may be out of order (out_of_order= of a join, or "
             f"df.withWatermark('{declared.event_time}', ...))"
         )
+
+
+def sent_columns(df: DataFrame, running: Handle, stream: str) -> list[str]:
+    """Return the columns of a DataFrame that are sent, in order: Spark need not read those that nobody needs."""
+    known = running.schema(stream)
+    names = needed_names(df.columns, running.endpoint(stream).needed, known)
+    return known.names if known is not None and sorted(names) == sorted(known.names) else names
+
+
+def chosen(df: DataFrame, names: list[str]) -> DataFrame:
+    """Return these columns of a DataFrame."""
+    return df if df.columns == names else df.select(*map(column, names))
+
+
+def column(name: str) -> Any:
+    """Return the column of exactly that name, whatever characters it contains."""
+    return sql.col("`" + name.replace("`", "``") + "`")
 
 
 def checked_schema(df: DataFrame, running: Handle, stream: str) -> pa.Schema:
