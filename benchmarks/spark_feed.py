@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,9 @@ class Bench:
         spark.conf.set("spark.sql.files.openCostInBytes", str(1 << 40))  # one file is one partition
         self._all = spark.read.parquet(str(folder / "data"))
         self._needed = self._all.select(NEEDED)
+        # Spark numbers the partitions of a folder by the sizes of its files; those of a union keep their order.
+        files = [spark.read.parquet(str(path)).select(NEEDED) for path in sorted((folder / "data").glob("*.parquet"))]
+        self._ordered = reduce(DataFrame.unionAll, files)
         self._queries = 0
 
     def cases(self) -> Iterator[Case]:
@@ -126,41 +130,45 @@ class Bench:
         self._feed(self._needed.limit(1_000), 1_000)  # Python workers run, and machine code is compiled
         passed = {}
         for name, df in (("needed columns", self._needed), ("all columns", self._all)):
-            passed[name] = self._rate(lambda df=df: self._timed(lambda: self._pass_through(df)))
-            arrow = self._rate(lambda df=df: self._timed(lambda: self._to_arrow(df)))
+            passed[name] = self._rate(partial(self._pass_through, df))
+            arrow = self._rate(partial(self._to_arrow, df))
             peers = {"pass-through": passed[name]}
             yield Case(f"toArrow, {name}", arrow, peers)
-            yield Case(f"feed, {name}", self._rate(lambda df=df: self._feed(df, self._rows)), peers)
+            yield Case(f"feed, {name}", self._rate(partial(self._feed, df, self._rows)), peers)
+        rate = self._rate(lambda: self._feed(self._ordered, self._rows, through=True))
+        yield Case("feed through, needed columns", rate, {"pass-through": passed["needed columns"]})
         # Columns that the join does not read should cost nothing: the measure stays that of the others.
         rate = self._rate(lambda: self._feed(self._all, self._rows))
-        yield Case("feed, all columns", rate, {"pass-through of needed columns": passed["needed columns"]})
+        yield Case(
+            "feed, all columns, beside needed ones", rate, {"pass-through of needed columns": passed["needed columns"]}
+        )
         for name, columns in (("needed columns", NEEDED), ("all columns", self._all.columns)):
-            rate = self._rate(lambda columns=columns: self._stream(columns))
+            rate = self._rate(partial(self._stream, columns))
             yield Case(f"writeStream, {name}", rate, {"pass-through": passed[name]})
         yield from self._back()
-        yield Case("first row of a feed", self._first_row(), {"target": FIRST_ROW_SECONDS}, in_seconds=True)
+        for name, through in (("feed", False), ("feed through", True)):
+            yield Case(
+                f"first row of a {name}", self._first_row(through), {"target": FIRST_ROW_SECONDS}, in_seconds=True
+            )
         yield Case(f"micro-batch to result, {TRIGGER}", self._latency(), {"target": MICRO_BATCH_SECONDS}, True)
 
     def _rate(self, seconds: Callable[[], float]) -> float:
         return self._rows / min(seconds() for _ in range(self._rounds))
 
-    @staticmethod
-    def _timed(work: Callable[[], object]) -> float:
+    def _pass_through(self, df: DataFrame) -> float:
+        return _seconds_to_noop(lambda: df.mapInArrow(_unchanged, df.schema))
+
+    def _to_arrow(self, df: DataFrame) -> float:
         start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-
-    def _pass_through(self, df: DataFrame) -> None:
-        df.mapInArrow(_unchanged, df.schema).write.format("noop").mode("overwrite").save()
-
-    def _to_arrow(self, df: DataFrame) -> None:
         table = df.toArrow()
+        seconds = time.perf_counter() - start
         _require(table.num_rows == self._rows, f"toArrow gave {table.num_rows} rows")
+        return seconds
 
-    def _feed(self, df: DataFrame, rows: int) -> float:
+    def _feed(self, df: DataFrame, rows: int, through: bool = False) -> float:
         with ORDERED.launch() as running:
             expected = _send_others(running, self._rows)
-            report = feed(df, running, progress=False)
+            report = feed(df, running, through=through, presorted=through, progress=False)
             _require(report.rows == rows, f"fed {report.rows} rows")
             _check(running, expected if rows == self._rows else None)
         return report.seconds
@@ -203,30 +211,30 @@ class Bench:
             ids = pc.sum(table["id"]).as_py()
             wanted = (self._rows, ids, pc.sum(table["x"]).as_py())
             _require(found is not None and tuple(found) == wanted, f"results are {found}, not {wanted}")
-            ours = self._rate(lambda: self._timed(lambda: _to_noop(results())))
-        peer = self._rate(lambda: self._timed(lambda: _to_noop(self._spark.createDataFrame(table))))
+            ours = self._rate(lambda: _seconds_to_noop(results))
+        peer = self._rate(lambda: _seconds_to_noop(lambda: self._spark.createDataFrame(table)))
         yield Case("read results, needed columns", ours, {"createDataFrame": peer})
 
-    def _first_row(self) -> float:
+    def _first_row(self, through: bool) -> float:
         """The median time from the call of `feed` to a result in a program's hands; the session is warm."""
-        return statistics.median(self._first_row_once() for _ in range(self._rounds))
+        return statistics.median(self._first_row_once(through) for _ in range(self._rounds))
 
-    def _first_row_once(self) -> float:
+    def _first_row_once(self, through: bool) -> float:
         with ALONE.launch() as running:
             running.finish("S")
             seen: list[float] = []
             failed: list[BaseException] = []
             start = time.perf_counter()
-            feeding = threading.Thread(target=_noting(failed, lambda: feed(self._needed, running, progress=False)))
+            df = self._ordered if through else self._needed
+            work = _noting(failed, lambda: feed(df, running, through=through, presorted=through, progress=False))
+            feeding = threading.Thread(target=work)
             feeding.start()
-            for _ in running.results():
-                seen.append(time.perf_counter() - start)
-                break
-            for _ in running.results(timeout=1.0):
-                pass  # room for the others, so that the feed ends
+            while feeding.is_alive() or not seen:  # reads on, so that the feed ends
+                if failed:
+                    raise failed[0]
+                for _ in running.results(timeout=1.0):
+                    seen.append(time.perf_counter() - start)
             feeding.join()
-            if failed:
-                raise failed[0]
         return seen[0]
 
     def _latency(self) -> float:
@@ -266,8 +274,10 @@ def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     yield from batches
 
 
-def _to_noop(df: DataFrame) -> None:
-    df.write.format("noop").mode("overwrite").save()
+def _seconds_to_noop(made: Callable[[], DataFrame]) -> float:
+    start = time.perf_counter()
+    made().write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - start
 
 
 def _send_others(running: RunningJoin, rows: int) -> list[int]:

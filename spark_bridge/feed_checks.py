@@ -22,6 +22,21 @@ def require_event_time(running: Handle, stream: str, event_time: str | None) -> 
         )
 
 
+def require_turns(running: Handle, stream: str) -> None:
+    """Refuse a stream whose partitions cannot enter one after the other."""
+    declared = running.topology.require_input(stream)
+    if declared.event_time is None:
+        raise InputError(
+            f"stream '{stream}': through=True needs an event time, which orders the partitions: declare event_time= of "
+            f"the join, or leave out through"
+        )
+    if declared.idle_after is not None:
+        raise InputError(
+            f"stream '{stream}': through=True and idle_after= exclude each other, because a partition that waits for "
+            f"its turn is silent: leave out one of them"
+        )
+
+
 def require_delay(running: Handle, stream: str, feed: str, df: DataFrame | None = None) -> None:
     """Refuse a stream that could not take a second micro-batch, because its rows must be in order.
 

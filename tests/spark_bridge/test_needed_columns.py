@@ -27,6 +27,10 @@ def with_more(df: DataFrame) -> DataFrame:
     )
 
 
+def names_of_r(running: RunningJoin) -> list[str]:
+    return list(running.schemas["R"].names)
+
+
 def results(running: RunningJoin) -> list[tuple[object, ...]]:
     running.finish()
     return plain(pa.Table.from_batches(list(running.results())))
@@ -52,18 +56,17 @@ def test_a_bounded_feed_sends_what_the_join_reads(spark: SparkSession, kind: str
 
 def test_columns_that_are_retained_shown_or_pinned_are_sent(spark: SparkSession) -> None:
     r = with_more(readings(spark, 20, 1, seed=1)).drop("a.variant")
-    names = lambda running: running.schema("R").names  # noqa: E731
     retained = replace(join(), retain=["R.noise"])
     with retained.launch(LocalRuntime()) as running:
         feed(r, running, progress=False)
-        assert names(running) == ["noise", "id", "ts", "power", "cool"]
+        assert names_of_r(running) == ["noise", "id", "ts", "power", "cool"]
     with replace(join(), select=None).launch(LocalRuntime()) as running:
         feed(r.withColumn("more", sql.lit(1)), running, progress=False)
-        assert names(running) == ["noise", "id", "ts", "power", "cool", "more"]
+        assert names_of_r(running) == ["noise", "id", "ts", "power", "cool", "more"]
     with join().launch(LocalRuntime()) as running:
         running.send("R", pa.table({"power": [1.0], "noise": [1], "ts": [-1], "id": [1], "cool": [1]}), source="first")
         feed(r.withColumn("more", sql.lit(1)), running, progress=False)
-        assert names(running) == ["power", "noise", "ts", "id", "cool"]
+        assert names_of_r(running) == ["power", "noise", "ts", "id", "cool"]
 
 
 def test_a_query_that_goes_on_from_a_state_sends_what_the_stream_has(spark: SparkSession, tmp_path: Path) -> None:
@@ -77,7 +80,7 @@ def test_a_query_that_goes_on_from_a_state_sends_what_the_stream_has(spark: Spar
     with narrow.launch(LocalRuntime(state=tmp_path, new_query=True)) as running:
         report = feed(late, running, "R", name="b", progress=False)
         assert report.rows == late.count() > 0
-        assert running.schema("R").names == ["noise", "id", "ts", "power", "cool"]
+        assert names_of_r(running) == ["noise", "id", "ts", "power", "cool"]
 
 
 def test_rows_are_ordered_by_columns_that_are_not_sent(spark: SparkSession) -> None:
@@ -85,7 +88,7 @@ def test_rows_are_ordered_by_columns_that_are_not_sent(spark: SparkSession) -> N
     with join().launch(LocalRuntime()) as running:
         fed_r = feed(rows, running, "R", ties=["rank"], progress=False)
         fed_s = feed(rows, running, "S", ties=["rank"], progress=False)
-        assert "rank" not in running.schema("R").names
+        assert "rank" not in names_of_r(running)
         got = results(running)
     ordered = rows.orderBy("rank").toArrow().drop_columns("rank")
     whole = ordered.cast(pa.schema([field.with_nullable(True) for field in ordered.schema]))
@@ -111,9 +114,7 @@ def test_streaming_queries_send_what_the_join_reads(spark: SparkSession, tmp_pat
             else:
                 query = writer.foreachBatch(feed_batch(running, "R")).start()
         assert query.awaitTermination(LONG)
-        schema = running.schema("R")
-        assert schema is not None
-        assert schema.names == ["x", "id", "ts"]
+        assert names_of_r(running) == ["x", "id", "ts"]
         running.send("S", as_source(s))
         got = results(running)
     expected = trips_join().collect({"R": as_source(r), "S": as_source(s)})
