@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -104,7 +106,9 @@ def test_streaming_queries_send_what_the_join_reads(spark: SparkSession, tmp_pat
     df = streamed(spark, tmp_path / "r").select((sql.col("id") * 2).alias("noise"), "x", "id", "ts")
     with trips_join().launch(LocalRuntime(), sources={"S": ["S"]}) as running:
         if way == "feed":
-            query = feed(df, running, "R", checkpoint=tmp_path / "c", trigger={"availableNow": True}).query
+            options: Any = {"checkpoint": tmp_path / "c", "trigger": {"availableNow": True}}
+            with ThreadPoolExecutor(1) as threads:  # Spark has no active session there
+                query = threads.submit(lambda: feed(df, running, "R", **options)).result().query
         else:
             writer = df.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
             if way == "format":
