@@ -26,6 +26,7 @@ BENCHMARKS = {
     "ray-hop": "benchmarks.ray_hop",
     "scale-band": "benchmarks.scale_band",
     "scale-gate": "benchmarks.scale_gate",
+    "spark-feed": "benchmarks.spark_feed",
     "split-order": "benchmarks.split_order",
     "log": "benchmarks.log",
     "kinds": "benchmarks.kinds",

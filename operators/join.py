@@ -193,6 +193,18 @@ class StreamJoin:
                 needed += resolved.retained[side]
         return tuple(dict.fromkeys(needed))
 
+    def named_columns(self, stream: str) -> tuple[str, ...] | None:
+        """Return the columns of a stream that the join reads, whatever its schema; None if it shows all.
+
+        Of a column that `select` may mean in two ways, both names are there.
+        """
+        selection = self.resolved.selection
+        sides = [side for side, name in enumerate(self.resolved.streams) if name == stream]
+        if any(selection.named_columns(side) is None for side in sides):
+            return None
+        others = [name for side in sides for name in selection.alternatives(side)]
+        return tuple(dict.fromkeys([*self.needed_columns(stream, pa.schema([])), *others]))
+
     def topology(self) -> Topology:
         """Build the graph of processing elements."""
         return join_topology(self.resolved)

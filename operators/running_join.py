@@ -117,8 +117,11 @@ class RunningJoin(Handle):
 
     def endpoint(self, stream: str, control: bool = False) -> Endpoint:
         endpoint = self._running.endpoint(stream, control)
-        schema = self._known_sink_schema(stream) if stream in self.topology.sinks else None
-        return endpoint if schema is None else endpoint.with_schema(schema)
+        if stream in self.topology.sinks:
+            schema = self._known_sink_schema(stream)
+            return endpoint if schema is None else endpoint.with_schema(schema)
+        named = self.join.named_columns(stream)
+        return endpoint if named is None else endpoint.with_needed(named)
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         self._running.commit(stream, source, attempt, rows)

@@ -79,3 +79,7 @@ def connect_spark(spark: SparkSession, running: Handle) -> None:
     for name in [*running.topology.inputs, *running.topology.sinks][:1]:
         prepare_executors(spark, running.endpoint(name))
     spark.dataSource.register(InterlaceDataSource.with_tokens(topology_tokens(running)))
+    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+        # Spark looks for the format in the session that is active in the thread. A thread of the program's own has none
+        # until something makes it active, as this does.
+        spark.createDataFrame([], "nothing INT")

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from spark_bridge.deployment import prepare_executors
 from spark_bridge.errors import described, restored
-from spark_bridge.feed_checks import checked_schema, require_delay
+from spark_bridge.feed_checks import checked_schema, chosen, require_delay, sent_columns
 from spark_bridge.session import require_classic, without_pandas_warning
 from spark_bridge.stage_micro_batch import Staged, StageMicroBatch
 from topology import Endpoint, Handle, InputError
@@ -35,6 +35,7 @@ def feed_batch(
 
     def send(df: DataFrame, batch_id: int) -> None:
         require_classic(df)
+        df = chosen(df, sent_columns(df, running, stream))
         schema = checked_schema(df, running, stream)
         stage = StageMicroBatch(stream, feed or stream, take_over, schema)
         endpoint = running.endpoint(stream)

@@ -1,11 +1,14 @@
-"""What is checked on the driver before a feed starts: its columns, its event time, its delay."""
+"""What the driver decides and checks before a feed starts: which columns it sends, its event time, its delay."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
 
-from spark_bridge.schemas import arrow_schema, reordered, watermark_delay
+from spark_bridge.schemas import arrow_schema, needed_names, reordered, watermark_delay
 from topology import Handle, InputError, check_event_time
 
 
@@ -16,6 +19,21 @@ def require_event_time(running: Handle, stream: str, event_time: str | None) -> 
         raise InputError(
             f"stream '{stream}': feed() names '{event_time}' as event time, but the topology was built with "
             f"{repr(declared) if declared else 'none (arrival order)'}: name the same in both"
+        )
+
+
+def require_turns(running: Handle, stream: str) -> None:
+    """Refuse a stream whose partitions cannot enter one after the other."""
+    declared = running.topology.require_input(stream)
+    if declared.event_time is None:
+        raise InputError(
+            f"stream '{stream}': through=True needs an event time, which orders the partitions: declare event_time= of "
+            f"the join, or leave out through"
+        )
+    if declared.idle_after is not None:
+        raise InputError(
+            f"stream '{stream}': through=True and idle_after= exclude each other, because a partition that waits for "
+            f"its turn is silent: leave out one of them"
         )
 
 
@@ -34,6 +52,23 @@ def require_delay(running: Handle, stream: str, feed: str, df: DataFrame | None 
             f"micro-batch before would be late: declare how far rows may be out of order (out_of_order= of a join, or "
             f"df.withWatermark('{declared.event_time}', ...))"
         )
+
+
+def sent_columns(df: DataFrame, running: Handle, stream: str) -> list[str]:
+    """Return the columns of a DataFrame that are sent, in order: Spark need not read those that nobody needs."""
+    known = running.schema(stream)
+    names = needed_names(df.columns, running.endpoint(stream).needed, known)
+    return known.names if known is not None and sorted(names) == sorted(known.names) else names
+
+
+def chosen(df: DataFrame, names: list[str]) -> DataFrame:
+    """Return these columns of a DataFrame."""
+    return df if df.columns == names else df.select(*map(column, names))
+
+
+def column(name: str) -> Any:
+    """Return the column of exactly that name, whatever characters it contains."""
+    return sql.col("`" + name.replace("`", "``") + "`")
 
 
 def checked_schema(df: DataFrame, running: Handle, stream: str) -> pa.Schema:

@@ -7,6 +7,7 @@ executors convert every batch to it. For equal types that costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -77,6 +78,18 @@ def stream_schema(
         strict = expected is not None and not expected.nullable and not field.nullable
         fields.append(pa.field(field.name, field.type, nullable=not strict))
     return pa.schema(fields)
+
+
+def needed_names(names: Sequence[str], needed: Collection[str] | None, known: pa.Schema | None) -> list[str]:
+    """Return which of these columns must be sent: those that are read, and those that the stream has already.
+
+    needed: `Endpoint.needed`. Names that Spark cannot tell apart are left to the check of the schema. One column at
+            least is sent, because rows have to be counted.
+    """
+    if needed is None or len({name.lower() for name in names}) < len(names):
+        return list(names)
+    wanted = {*needed, *(known.names if known is not None else ())}
+    return [name for name in names if name in wanted] or list(names[:1])
 
 
 def watermark_delay(columns: StructType) -> tuple[str, int] | None:

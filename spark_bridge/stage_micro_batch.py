@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from spark_bridge.errors import calling
-from spark_bridge.schemas import fitted, reordered
+from spark_bridge.schemas import fitted, needed_names, reordered
 from topology import Endpoint, FlightClient, InputError
 
 QUERY = "sql.streaming.queryId"
@@ -54,7 +54,9 @@ class StageMicroBatch:
             if int(number) <= client.open_feed(self.stream, self.feed, query, self.take_over, self.delay):
                 return Staged(query, attempt, 0)
             known = client.schema(self.stream)
-            schema = self.schema if known is None else reordered(self.schema, known)
+            names = needed_names(self.schema.names, endpoint.needed, known)
+            schema = pa.schema([self.schema.field(name) for name in names])
+            schema = schema if known is None else reordered(schema, known)
             rows = (fitted(batch.select(schema.names), schema) for batch in batches)
             return Staged(
                 query, attempt, client.stage_micro_batch(self.stream, self.feed, query, int(number), attempt, rows)

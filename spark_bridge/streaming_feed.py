@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from spark_bridge.data_source import NAME, connect_spark
 from spark_bridge.deployment import prepare_executors
 from spark_bridge.errors import found_in
-from spark_bridge.feed_checks import checked_schema, require_delay
+from spark_bridge.feed_checks import checked_schema, chosen, require_delay, sent_columns
 from topology import Handle
 
 
@@ -95,6 +95,7 @@ def start_feed(
     """Start the query; see `feed`."""
     name = name or stream
     require_delay(running, stream, name, df)
+    df = chosen(df, sent_columns(df, running, stream))
     checked_schema(df, running, stream)
     endpoint = running.endpoint(stream)
     prepare_executors(df.sparkSession, endpoint)

@@ -90,6 +90,7 @@ from .graph.event_time import Times as Times
 from .graph.event_time import check_event_time as check_event_time
 from .graph.event_time import event_times as event_times
 from .graph.event_time import time_as_json as time_as_json
+from .graph.event_time import time_bounds as time_bounds
 from .graph.event_time import time_from_json as time_from_json
 from .graph.graph import Part as Part
 from .graph.graph import Topology as Topology

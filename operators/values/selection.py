@@ -163,6 +163,11 @@ class Selection:
             return None
         return len(self.needed_columns(side, pa.schema([])))
 
+    def alternatives(self, side: int) -> list[str]:
+        """Names that columns of a side may have instead of those selected; see `SelectItem`."""
+        items = [item for item in self.items or () if isinstance(item, SelectItem) and item.role == self.roles[side]]
+        return [item.alternative for item in items if item.alternative is not None]
+
     def shows(self, name: str) -> bool:
         """Whether a column of the results is given this name."""
         return name in [_name(item) for item in self.items or ()]

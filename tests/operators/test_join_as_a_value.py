@@ -185,3 +185,8 @@ def test_a_join_says_which_columns_of_a_stream_it_reads() -> None:
     assert set(itself.needed_columns("R", schema)) == {"a", "b", "c", "d"}
     everything = StreamJoin("R", "S", "R.a < S.missing", CountWindow(5))
     assert everything.needed_columns("S", schema) == ("missing", *schema.names)
+    assert set(join.named_columns("R") or ()) == {"ts", "a", "c", "d"}
+    assert set(itself.named_columns("R") or ()) == {"a", "b", "c", "d"}
+    assert everything.named_columns("S") is None
+    two_ways = StreamJoin.from_sql("SELECT c, place.name FROM R R1, R R2 WHERE R1.a < R2.b", window=CountWindow(5))
+    assert set(two_ways.named_columns("R") or ()) == {"a", "b", "c", "name", "place.name"}

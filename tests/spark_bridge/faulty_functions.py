@@ -41,6 +41,17 @@ class FailsAtTheEnd(StagePartition):
         return rows
 
 
+class RepeatsAndDiffers(StagePartition):
+    """Partition 0 stages other rows than its retry does, and partition 3 the same ones; all of them, then it fails."""
+
+    def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
+        if source[-1] not in "03" or not first_attempt():
+            return super().stage(client, source, attempt, batches)
+        skipped = 1 if source.endswith("0") else 0
+        super().stage(client, source, attempt, (rows.slice(skipped) for rows in batches))
+        raise RuntimeError("planted: failed after all rows")
+
+
 class DiesWhileReading(ReadSink):
     """Reads the first results, then its process dies."""
 

@@ -10,6 +10,7 @@ import base64
 import binascii
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -28,6 +29,7 @@ _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.%\w]+\]|[A-Za-z0-9._-]+):\d+", re.A
 _DER_SEQUENCE = 0x30
 _ROOT = "root"
 _COLUMNS = "columns"
+_NEEDED = "needed"
 _MAX_COLUMNS_BYTES = 4 * 1024 * 1024
 
 
@@ -48,13 +50,23 @@ class Endpoint:
     root:     the certificates that sign the server's, as PEM; None: those that the system trusts.
     schema:   of a sink: the columns of its rows, if they were known when this was made; for readers that must name
               them before any row has come.
+    needed:   of an input: the names of the columns that are read there, for writers that can leave out the others;
+              None: all are read, or nobody knows.
     """
 
     location: str
     root: str | None
     schema: pa.Schema | None
+    needed: tuple[str, ...] | None
 
-    def __init__(self, location: str, token: str, root: str | None = None, schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self,
+        location: str,
+        token: str,
+        root: str | None = None,
+        schema: pa.Schema | None = None,
+        needed: tuple[str, ...] | None = None,
+    ) -> None:
         _check_location(location)
         if root is not None:
             if not location.startswith(f"{ENCRYPTED}://"):
@@ -63,6 +75,7 @@ class Endpoint:
         object.__setattr__(self, "location", location)
         object.__setattr__(self, "root", root)
         object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "needed", needed)
         object.__setattr__(self, "_token", Secret(token))
 
     @property
@@ -73,15 +86,20 @@ class Endpoint:
 
     @property
     def uri(self) -> str:
-        """Location, root certificates and schema in one line of text; with the token it is enough to connect."""
+        """All but the token in one line of text; with the token it is enough to connect."""
         parts = [] if self.root is None else [f"{_ROOT}={_encoded(der)}" for der in _bodies(self.root)]
         if self.schema is not None:
             parts.append(f"{_COLUMNS}={_encoded(zlib.compress(bytes(self.schema.serialize()), 9))}")
+        parts += [f"{_NEEDED}={quote(name, safe='')}" for name in self.needed or ()]
         return f"{self.location}/?{'&'.join(parts)}" if parts else self.location
 
     def with_schema(self, schema: pa.Schema) -> Self:
         """Return the same endpoint with the columns of its rows."""
-        return type(self)(self.location, self.token, self.root, schema)
+        return type(self)(self.location, self.token, self.root, schema, self.needed)
+
+    def with_needed(self, names: Sequence[str]) -> Self:
+        """Return the same endpoint with the names of the columns that are read there."""
+        return type(self)(self.location, self.token, self.root, self.schema, tuple(names))
 
     @classmethod
     def from_uri(cls, uri: str, token: str) -> Self:
@@ -93,13 +111,16 @@ class Endpoint:
             raise InputError(f"'{uri[:80]}' is not the URI of an endpoint") from None
         roots = [value for name, value in given if name == _ROOT]
         columns = [value for name, value in given if name == _COLUMNS]
-        if parts.path not in ("", "/") or parts.fragment or len(columns) > 1 or len(roots) + len(columns) < len(given):
+        needed = tuple(value for name, value in given if name == _NEEDED)
+        others = len(given) - len(roots) - len(columns) - len(needed)
+        if parts.path not in ("", "/") or parts.fragment or len(columns) > 1 or others:
             raise InputError(
-                f"'{uri[:40]}' is not the URI of an endpoint: it has parts other than address, root certificates and "
-                f"columns"
+                f"'{uri[:40]}' is not the URI of an endpoint: it has parts other than address, root certificates "
+                f"and columns"
             )
         root = "".join(map(_pem, roots)) or None
-        return cls(f"{parts.scheme}://{parts.netloc}", token, root, _schema(columns[0]) if columns else None)
+        schema = _schema(columns[0]) if columns else None
+        return cls(f"{parts.scheme}://{parts.netloc}", token, root, schema, needed or None)
 
     def __repr__(self) -> str:
         root = "" if self.root is None else ", root=..."

@@ -34,7 +34,7 @@ def test_an_endpoint_compares_hashes_and_pickles_with_its_token(root: str) -> No
 
 def test_an_endpoint_does_not_show_its_token(root: str) -> None:
     endpoint = Endpoint("grpc+tls://10.0.0.5:31001", TOKEN, root)
-    assert asdict(endpoint) == {"location": "grpc+tls://10.0.0.5:31001", "root": root, "schema": None}
+    assert asdict(endpoint) == {"location": "grpc+tls://10.0.0.5:31001", "root": root, "schema": None, "needed": None}
     shown = [repr(endpoint), str(endpoint), f"{endpoint}", f"{endpoint!r:>200}", repr(vars(endpoint)), endpoint.uri,
              repr([endpoint.token]), repr({"endpoint": (endpoint, endpoint.token)})]  # fmt: skip
     assert [text for text in shown if TOKEN in text] == []
@@ -54,6 +54,14 @@ def test_a_uri_holds_location_and_roots_and_no_token(count: int) -> None:
     endpoint = Endpoint("grpc+tls://[fd00::2]:31001", TOKEN, roots)
     assert TOKEN not in endpoint.uri
     assert Endpoint.from_uri(endpoint.uri, TOKEN) == endpoint
+
+
+def test_a_uri_holds_the_names_of_the_columns_that_are_read(root: str) -> None:
+    names = ("id", "two words", "a&needed=b", "ü/?#")
+    endpoint = Endpoint("grpc+tls://10.0.0.5:1", TOKEN, root).with_needed(names)
+    assert Endpoint.from_uri(endpoint.uri, TOKEN).needed == names
+    assert Endpoint.from_uri(endpoint.uri, TOKEN).root == root
+    assert Endpoint("grpc://127.0.0.1:1", TOKEN).with_needed([]).uri == "grpc://127.0.0.1:1"
 
 
 def test_a_uri_without_tls_is_the_location() -> None:

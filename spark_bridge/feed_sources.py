@@ -1,0 +1,120 @@
+"""The physical sources of a feed, one for each partition of its DataFrame, and the attempts that win them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spark_bridge.errors import restored
+from spark_bridge.stage_partition import source_name
+from topology import Handle, InputError, InterlaceError, Time, time_from_json
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The attempt at a partition that counts.
+
+    times: the smallest and the largest event time of its rows, if they were asked for and there are any.
+    """
+
+    attempt: str
+    rows: int
+    times: tuple[Time, Time] | None
+
+
+def winner_of(status: Any) -> Winner:
+    """Read the status row of a partition; raise the topology's refusal, if it is one."""
+    if status.error is not None:
+        raise restored(status.error)
+    first, last = (None, None) if status.times is None else map(time_from_json, json.loads(status.times))
+    return Winner(status.attempt, status.rows, None if first is None or last is None else (first, last))
+
+
+def every_winner(stream: str, partitions: int, statuses: Sequence[Any]) -> list[Winner]:
+    """Return the winner of each partition, in order; raise the topology's refusal, if there is one."""
+    winners = {status.partition: winner_of(status) for status in statuses}
+    if sorted(winners) != list(range(partitions)) or len(statuses) != partitions:
+        raise InterlaceError(
+            f"stream '{stream}': Spark ran {partitions} partitions, but {len(winners)} reported: nothing was fed"
+        )
+    return [winners[partition] for partition in range(partitions)]
+
+
+class FeedSources:
+    """The physical sources of one feed, on the driver."""
+
+    def __init__(self, running: Handle, stream: str, prefix: str, feed_number: str) -> None:
+        self.stream = stream
+        self.prefix = prefix
+        self.names: tuple[str, ...] = ()
+        self.unannounced: tuple[str, ...] = ()  # sources whose rows may be staged
+        self._running = running
+        self._nobody = f"{feed_number}.nobody"
+
+    def announce(self, partitions: int) -> None:
+        """Announce the sources of the first `partitions` partitions that have not been announced."""
+        fresh = tuple(source_name(self.prefix, partition) for partition in range(len(self.names), partitions))
+        self.names += fresh
+        self._running.open(self.stream, *fresh)
+
+    def commit(self, winners: Sequence[Winner]) -> None:
+        """Make all winning attempts visible, even if Ctrl-C comes in between."""
+        try:
+            self._commit(winners)
+        except KeyboardInterrupt:
+            self._commit(winners)  # repeating a commit changes nothing
+            raise
+
+    def commit_next(self, winner: Winner, last: bool) -> None:
+        """Make the rows of the latest announced source visible; before that, announce the next one, unless it is last.
+
+        So there is always a source that holds the stream back until its rows have come.
+        """
+        number = len(self.names)
+        if not last:
+            self.announce(number + 1)
+        self._running.commit(self.stream, self.names[number - 1], winner.attempt, winner.rows)
+
+    def have_entered(self, number: int, rows: int) -> bool:
+        """Whether so many rows of a committed source have left the staging area; waits while the topology is full."""
+        return self._running.next_offset(self.stream, self.names[number]) >= rows
+
+    def abandon(self) -> InterlaceError | None:
+        """End the sources without rows, which drops the staged rows and shuts out late attempts.
+
+        Return the topology's own failure if it prevents this, because that is the error to report. Committed sources
+        are not changed.
+        """
+        for source in (*self.names, *self.unannounced):
+            try:
+                self._running.commit(self.stream, source, self._nobody, 0)
+            except InputError:
+                continue
+            except InterlaceError as failure:
+                return failure
+        return None
+
+    def _commit(self, winners: Sequence[Winner]) -> None:
+        for source, winner in zip(self.names, winners, strict=False):
+            self._running.commit(self.stream, source, winner.attempt, winner.rows)
+        for source in self.names[len(winners) :]:  # announced, but the DataFrame has no partitions
+            self._running.commit(self.stream, source, self._nobody, 0)
+
+
+_prefixes: weakref.WeakKeyDictionary[Handle, dict[str, list[str]]] = weakref.WeakKeyDictionary()
+_prefixes_lock = threading.Lock()
+
+
+def new_prefix(running: Handle, stream: str, wanted: str | None) -> str:
+    """Return the prefix of a feed's sources: the wanted one, or one with the number of feeds to that stream so far."""
+    with _prefixes_lock:
+        used = _prefixes.setdefault(running, {}).setdefault(stream, [])
+        prefix = f"{stream}/{len(used):04d}" if wanted is None else wanted
+        if not prefix or prefix in used:
+            raise InputError(f"stream '{stream}': source_prefix {prefix!r} is empty or has been used: choose another")
+        used.append(prefix)
+        return prefix
