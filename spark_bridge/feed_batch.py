@@ -31,7 +31,7 @@ def feed_batch(
     feed:      the name of what the query writes, and of its source; None: that of the stream.
     take_over: take the feed from another query that had it; see `docs/spark.md`.
     """
-    require_delay(running, stream, feed or stream)
+    require_delay(running.topology, stream, feed or stream)
 
     def send(df: DataFrame, batch_id: int) -> None:
         require_classic(df)

@@ -79,13 +79,14 @@ def stream_schema(
     return pa.schema(fields)
 
 
-def watermark_delay(columns: StructType) -> tuple[str, int] | None:
-    """Return the column of timestamps on which a query has a watermark, and its delay in microseconds."""
-    for field in columns.fields:
-        delay = (field.metadata or {}).get(_WATERMARK)
-        if delay is not None and isinstance(field.dataType, TimestampType | TimestampNTZType):
-            return field.name, 1000 * int(delay)
-    return None
+def watermark_delays(columns: StructType) -> dict[str, int]:
+    """Return the columns of timestamps on which a query has a watermark, each with its delay in microseconds."""
+    times = [field for field in columns.fields if isinstance(field.dataType, TimestampType | TimestampNTZType)]
+    return {
+        field.name: 1000 * int(field.metadata[_WATERMARK])
+        for field in times
+        if field.metadata and _WATERMARK in field.metadata
+    }
 
 
 def reordered(schema: pa.Schema, known: pa.Schema) -> pa.Schema:

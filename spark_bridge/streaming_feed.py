@@ -94,7 +94,7 @@ def start_feed(
 ) -> StreamingFeed:
     """Start the query; see `feed`."""
     name = name or stream
-    require_delay(running, stream, name, df)
+    require_delay(running.topology, stream, name, df)
     checked_schema(df, running, stream)
     endpoint = running.endpoint(stream)
     prepare_executors(df.sparkSession, endpoint)
