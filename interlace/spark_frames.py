@@ -38,9 +38,9 @@ def bounded_join(frames: Mapping[str, Any], join: StreamJoin, runtime: Runtime |
     with running:
         for source, (name, frame) in zip(SOURCES, frames.items(), strict=True):
             feed(frame, running, stream=name, source_prefix=source, progress=False)
-        result = results_dataframe(running, spark, separator="_")
+        result = results_dataframe(running, spark, separator=".")
         running.warn_of_late_rows()
-        return result.toDF(*new_names(running.result_schema().names, columns))
+        return result.toDF(*new_names(result.columns, columns))
 
 
 def streaming_join(

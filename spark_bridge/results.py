@@ -23,7 +23,7 @@ CAUSE_SECONDS = 10.0
 
 
 def results_dataframe(
-    running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True, separator: str = "."
+    running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True, separator: str = "_"
 ) -> DataFrame:
     """Read all rows of a sink into a DataFrame; return when the last result has been read.
 
@@ -35,12 +35,13 @@ def results_dataframe(
     The DataFrame has one partition, in result order; repartition it for parallel work. If Spark loses the executor's
     storage, using the DataFrame raises an error and never gives part of the rows: write it to a file if it must outlive
     its executors. If the reading task dies or is cancelled, the rows it has read are lost, and a `ResultsLostError`
-    says so. Columns have the names of the results; write names that contain a dot in backticks: ``df["`R.id`"]``.
+    says so.
 
     sink:      the sink to read, if there are several; "late" for the rows that took no part in a join.
     finish:    call `running.finish()` first, because a DataFrame is finite: after that no stream takes rows. With False
                the caller finishes the streams, before or during this call.
-    separator: what stands in place of each dot in the names of columns: with "_" they are called R_id.
+    separator: what stands in place of each dot in the names of columns, which are called R_id. With "." they keep the
+               names of the results, and Spark wants them in backticks: ``df["`R.id`"]``.
     """
     require_classic(spark)
     sinks = running.topology.sinks

@@ -61,7 +61,12 @@ def test_results_may_have_names_without_dots(spark: SparkSession) -> None:
         running.send("S", {"x": [2]})
         with pytest.raises(il.InputError, match="separator must be text"):
             il.results_dataframe(running, spark, separator=5)  # type: ignore[arg-type]
-        assert il.results_dataframe(running, spark, separator="_").collect() == [(1, 2)]
+        found = il.results_dataframe(running, spark)
+        assert (found.columns, found.collect()) == (["R_x", "S_x"], [(1, 2)])
+    with join.launch() as running:
+        for name in "RS":
+            running.pin(name, pa.schema([("x", pa.int64())]))
+        assert il.results_dataframe(running, spark, separator=".").columns == ["R.x", "S.x"]
 
 
 def test_conditions_of_spark_are_refused(spark: SparkSession) -> None:

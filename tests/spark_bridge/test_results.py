@@ -65,7 +65,7 @@ def test_no_results_are_an_empty_frame(spark: SparkSession) -> None:
     with join().launch(LocalRuntime()) as running:
         feed(readings(spark, 10, 1, seed=1), running, stream="R", progress=False)
         frame = results_dataframe(running, spark)
-    assert frame.columns == ["R.id", "S.id", "S.ts"]
+    assert frame.columns == ["R_id", "S_id", "S_ts"]
     assert frame.count() == 0
     with launch(doubled) as silent:
         assert results_dataframe(silent, spark).count() == 0
