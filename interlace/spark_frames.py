@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlace.result_names import frame_columns, new_names
 from operators import JoinError, RunningJoin, StreamJoin, UnboundedStateWarning, UnboundedWindow
-from topology import Runtime
+from topology import Runtime, in_notebook
 
 if TYPE_CHECKING:
     from spark_bridge import StreamingFeed
@@ -26,18 +26,19 @@ SPARK_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 def bounded_join(frames: Mapping[str, Any], join: StreamJoin, runtime: Runtime | None) -> Any:
     """Join two bounded DataFrames; return the result as one that outlives the topology."""
-    from spark_bridge import feed, prepare_executors, results_dataframe
+    from spark_bridge import feed, prepare_executors, require_classic, results_dataframe
 
     _check_order(join)
     columns = frame_columns(join, {name: frame.columns for name, frame in frames.items()})
     spark = frames[join.roles[0]].sparkSession
+    require_classic(spark)
     prepare_executors(spark)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnboundedStateWarning)  # the frames are bounded
         running = join.launch(runtime)
     with running:
         for source, (name, frame) in zip(SOURCES, frames.items(), strict=True):
-            feed(frame, running, stream=name, source_prefix=source, progress=False)
+            feed(frame, running, stream=name, source_prefix=source, progress=in_notebook())
         result = results_dataframe(running, spark, separator=".")
         running.warn_of_late_rows()
         return result.toDF(*new_names(result.columns, columns))
@@ -50,7 +51,15 @@ def streaming_join(
 
     A bounded frame enters whole and ends before the other begins. The topology ends with the query that reads it.
     """
-    from spark_bridge import EndsWithQuery, connect_spark, feed, prepare_executors, require_delay, start_feed
+    from spark_bridge import (
+        EndsWithQuery,
+        connect_spark,
+        feed,
+        prepare_executors,
+        require_classic,
+        require_delay,
+        start_feed,
+    )
 
     streaming = {name: source for source, name in zip(SOURCES, frames, strict=True) if frames[name].isStreaming}
     _check_order(join)
@@ -60,6 +69,8 @@ def streaming_join(
     for name, source in streaming.items():
         require_delay(topology, name, source, frames[name])
     spark = frames[join.roles[0]].sparkSession
+    if len(streaming) < len(frames):
+        require_classic(spark)
     prepare_executors(spark)
     run = uuid.uuid4().hex if checkpoint is None else str(checkpoint)
     feeds: list[StreamingFeed] = []
@@ -70,7 +81,7 @@ def streaming_join(
         behind.callback(_stop, running)
         for source, (name, frame) in zip(SOURCES, frames.items(), strict=True):
             if name not in streaming:
-                feed(frame, running, stream=name, source_prefix=source, progress=False)
+                feed(frame, running, stream=name, source_prefix=source, progress=in_notebook())
                 running.finish(name)
         place = _checkpoints(spark, checkpoint, behind)
         for name, source in streaming.items():

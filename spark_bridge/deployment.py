@@ -10,15 +10,16 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 from spark_bridge import probe
+from spark_bridge.session import is_connected
 from spark_bridge.shipped_code import shipped_code
 from topology import ConnectionLostError, Endpoint, MissingPackageError
 
@@ -102,7 +103,8 @@ def _application(spark: SparkSession) -> str:
 def _asked(spark: SparkSession, location: str) -> list[dict[str, str]]:
     """Ask some workers what they have, and whether they reach a location; an empty one is not tried."""
     address = urlsplit(location)
-    ask: Any = sql.udf(probe.Probe(address.hostname or "", address.port or 0), "string", useArrow=False)
+    sql: Any = import_module("pyspark.sql.connect.functions" if is_connected(spark) else "pyspark.sql.functions")
+    ask = sql.udf(probe.Probe(address.hostname or "", address.port or 0), "string", useArrow=False)
     cloudpickle.register_pickle_by_value(probe)
     try:
         rows = spark.range(0, PROBES, 1, PROBES).select(ask("id").alias("told")).collect()

@@ -136,7 +136,7 @@ def feed(
                 statuses = df.mapInArrow(stage, STATUS).rdd  # runs all stages before the last one
             partitions = statuses.getNumPartitions()
             sources.announce(partitions)
-            with FeedProgress(stream, partitions, reports, progress):
+            with FeedProgress(stream, partitions, reports, progress, running=running):
                 winners = _winners(stream, partitions, statuses.collect())
         sources.commit(winners)
     except BaseException as error:

@@ -135,13 +135,13 @@ def test_streaming_frames_join_and_everything_ends_with_the_query(spark: SparkSe
     feeds = {active.id for active in spark.streams.active} - before - {query.id}
     assert len(feeds) == 4, "two of each join"
     query.stop()
-    wait_for(lambda: len({active.id for active in spark.streams.active} - before) == 2, PATIENCE)
+    wait_for(lambda: len({active.id for active in spark.streams.active} - before) == 2)
     del others
     for active in spark.streams.active:
         if active.id not in before:
             active.stop()  # a feed that ends takes the rest with it
             break
-    wait_for(lambda: {active.id for active in spark.streams.active} <= before, PATIENCE)
+    wait_for(lambda: {active.id for active in spark.streams.active} <= before)
 
 
 def test_a_streaming_frame_joins_a_bounded_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_streaming_frame_joins_a_bounded_one(spark: SparkSession, tmp_path: Pa
     assert sum(expected.values()) > 10
     assert Counter(until(query, "with_bounded", spark, sum(expected.values()))) == expected
     query.stop()
-    wait_for(lambda: not spark.streams.active, PATIENCE)
+    wait_for(lambda: not spark.streams.active)
 
 
 def test_with_a_state_and_a_checkpoint_the_same_call_goes_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_with_a_state_and_a_checkpoint_the_same_call_goes_on(spark: SparkSession
         while len(got) < (sum(expected.values()) if life else 1):
             query.processAllAvailable()
         query.stop()
-        wait_for(lambda: not spark.streams.active, PATIENCE)
+        wait_for(lambda: not spark.streams.active)
     assert Counter(got) == expected
     assert sum(expected.values()) > 50
 
@@ -221,4 +221,4 @@ def test_the_checkpoint_of_a_query_of_another_run_is_refused(spark: SparkSession
         query.stop()
         for active in spark.streams.active:
             active.stop()
-        wait_for(lambda: not spark.streams.active, PATIENCE)
+        wait_for(lambda: not spark.streams.active)
