@@ -43,7 +43,9 @@ def main(kind: str, hidden: str, folder: Path) -> None:
     if kind == "both":
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-        feed_both_ways(RemoteSession.builder.remote(f"sc://127.0.0.1:{port}").create(), folder / "connect")
+        remote = RemoteSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        feed_both_ways(remote, folder / "connect")
+        remote.stop()  # before its server: it would call that for minutes
     tokens = feed_both_ways(spark, folder / "own")
     if kind != "connect":
         with trips_join().launch(LocalRuntime()) as running:
