@@ -217,7 +217,7 @@ def test_timestamps_are_instants_whatever_the_sessions_time_zone(spark: SparkSes
         fed_r = feed(r, running, stream="R", ties=["id"], progress=False)
         fed_s = feed(s, running, stream="S", ties=["id"], progress=False)
         frame = results_dataframe(running, spark)
-        assert dict(frame.dtypes)["S.ts"] == "timestamp"
+        assert dict(frame.dtypes)["S_ts"] == "timestamp"
         got = frame.toArrow()
     expected = described.collect({"R": as_sources(r, fed_r.sources), "S": as_sources(s, fed_s.sources)})
     assert expected.num_rows > 10
@@ -296,8 +296,8 @@ def test_the_line_in_a_cell_says_who_waits_for_whom() -> None:
         assert line.startswith("feeding R: 2/4 partitions, 350 rows")
     with join().launch(LocalRuntime()) as joined:
         joined.send("R", {"id": [1], "ts": [1], "power": [1.0], "cool": [1]}, source="a")
-        wait_for(lambda: "waiting for stream 'S'" in with_waits("reading", joined))
-        assert with_waits("reading", joined).startswith("reading, waiting for stream 'S': no source has sent rows")
+        told = "reading, waiting for stream 'S': no source has sent rows"
+        wait_for(lambda: with_waits("reading", joined).startswith(told))
 
 
 class Reports:
