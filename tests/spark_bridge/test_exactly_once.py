@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,31 @@ from topology import LocalRuntime
 ROOT = Path(__file__).parents[2]
 
 
+HOST_FOR_EACH_EXECUTOR = """#!/bin/bash
+arguments=("$@") id=""
+for at in "${!arguments[@]}"; do [ "${arguments[at]}" = --executor-id ] && id=${arguments[at + 1]}; done
+for at in "${!arguments[@]}"; do
+    [ -n "$id" ] && [ "${arguments[at]}" = --hostname ] && arguments[at + 1]=127.0.0.$((id % 200 + 2))
+done
+exec "REAL" "${arguments[@]}"
+"""
+"""A java for Spark. Speculative copies run on another host than the original, and a local cluster has one host only; so
+each executor gets a loopback address of its own."""
+
+
+def java_home(folder: Path) -> Path:
+    """A JAVA_HOME with that java."""
+    home = os.environ.get("JAVA_HOME")
+    real = shutil.which("java", path=f"{home}/bin" if home else None)
+    assert real is not None, "require_java has found it"
+    java = folder / "java" / "bin" / "java"
+    if not java.exists():
+        java.parent.mkdir(parents=True)
+        java.write_text(HOST_FOR_EACH_EXECUTOR.replace("REAL", real))
+        java.chmod(0o755)
+    return folder / "java"
+
+
 @contextmanager
 def feeding(running: RunningJoin, folder: Path, partitions: int) -> Iterator[Iterator[str]]:
     """A program that feeds the join; it is killed at the end. Gives the lines that it prints."""
@@ -32,6 +58,7 @@ def feeding(running: RunningJoin, folder: Path, partitions: int) -> Iterator[Ite
     program = subprocess.Popen(
         [sys.executable, "-m", "tests.spark_bridge.feeding_program", json.dumps(told)], stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True, cwd=ROOT, start_new_session=True,
+        env={**os.environ, "JAVA_HOME": str(java_home(folder))},
     )  # fmt: skip
     assert program.stdout is not None
     try:
