@@ -75,7 +75,7 @@ def run(spark: SparkSession, runtime: il.Runtime, rows: int) -> None:
         found = results.count()
         print(f"{found:,} matches, {time.perf_counter() - started:.1f} s after the first row was fed")
     results.show(5)
-    sampled = results.where((sql.col("`S.id`") % SAMPLE == 0) & (sql.col("`R.id`") <= sql.col("`S.id`"))).count()
+    sampled = results.where((sql.col("S_id") % SAMPLE == 0) & (sql.col("R_id") <= sql.col("S_id"))).count()
     expected = expected_in_sample(r, s, window)
     if sampled != expected:
         sys.exit(f"the join found {sampled:,} matches for the sampled readings, but there are {expected:,}")

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from interlace.result_names import frame_columns, new_names
 from interlace.same_kind import as_frame
-from operators import (
-    CountWindow,
-    Expression,
-    JoinError,
-    StreamJoin,
-    TimeWindow,
-    UnboundedStateWarning,
-    UnboundedWindow,
-    in_time_order,
-)
+from interlace.spark_frames import SOURCES, bounded_join, streaming_join
+from operators import CountWindow, Expression, JoinError, StreamJoin, TimeWindow, UnboundedWindow, in_time_order
 from topology import FrameKind, Runtime, arrow_table, frame_kind
 
 Window = CountWindow | TimeWindow | UnboundedWindow
-
-SOURCES = ("left", "right")
-"""The names of the sources, whatever the frames are called: of rows of equal event time, the left one comes first."""
+Duration = str | float | timedelta
 
 
 def join(
@@ -39,6 +30,8 @@ def join(
     event_time: str | Mapping[str, str] | None = None,
     runtime: Runtime | None = None,
     names: tuple[str, str] = ("left", "right"),
+    out_of_order: Duration | Mapping[str, Duration] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Any:
     """Join two frames; return the result as the same kind of frame as `left`.
 
@@ -57,7 +50,13 @@ def join(
     runtime:    where to run; None: in this process.
     names:      what the two frames are called in the condition, in `select` and in the result.
 
-    Frames must be bounded; `StreamJoin` joins streams. A frame joined with itself meets itself, row by row, as in SQL.
+    A frame joined with itself meets itself, row by row, as in SQL. Of Spark, one or both may be streaming DataFrames;
+    the result is one, too. The join behind it ends with the first query that reads it, or with the session.
+
+    out_of_order: of streaming DataFrames: how much earlier a row may be than rows of micro-batches before it, as text
+                such as "5 min", in the event time's unit, or a mapping of frame to that. None: as their watermarks say.
+    checkpoint: a directory where two streaming DataFrames keep how far they have been read. With it and a runtime that
+                keeps the state (`LocalRuntime(state=...)`), the same call goes on where an earlier program was.
 
         >>> import interlace as il
         >>> il.join({"x": [1, 5]}, {"x": [3]}, on="left.x < right.x", window=il.UnboundedWindow())
@@ -66,34 +65,44 @@ def join(
     _check_names(names)
     frames = dict(zip(names, (left, right), strict=True))
     kinds = {name: _kind(name, frame) for name, frame in frames.items()}
-    described = StreamJoin(*names, on, window, kind=kind, select=select, event_time=event_time)
+    described = StreamJoin(
+        *names, on, window, kind=kind, select=select, event_time=event_time, out_of_order=out_of_order
+    )
     if FrameKind.SPARK in kinds.values():
-        return _spark_join(frames, kinds, described, runtime)
+        _check_both_spark(kinds)
+    if any(kind is FrameKind.SPARK and frames[name].isStreaming for name, kind in kinds.items()):
+        return streaming_join(frames, described, runtime, checkpoint)
+    for option, given in (("out_of_order", out_of_order), ("checkpoint", checkpoint)):
+        if given is not None:
+            raise JoinError(f"{option}= has no effect on bounded frames, which are sorted: leave it out")
+    if FrameKind.SPARK in kinds.values():
+        return bounded_join(frames, described, runtime)
     tables = {name: _table(described, name, frame) for name, frame in frames.items()}
-    columns = _frame_columns(described, {name: table.schema.names for name, table in tables.items()})
+    columns = frame_columns(described, {name: table.schema.names for name, table in tables.items()})
     inputs = {name: {source: table} for source, (name, table) in zip(SOURCES, tables.items(), strict=True)}
     result = described.collect(inputs, runtime)
-    new_names = _new_names(result.schema.names, columns)
+    called = new_names(result.schema.names, columns)
     origins = {
         new: (frames[columns[old].frame], columns[old].column)
-        for old, new in zip(result.schema.names, new_names, strict=True)
+        for old, new in zip(result.schema.names, called, strict=True)
         if old in columns
     }
-    return as_frame(left, result.rename_columns(new_names), origins)
-
-
-@dataclass(frozen=True)
-class _FrameColumn:
-    """A column of the result that is a column of a frame."""
-
-    frame: str
-    column: str
+    return as_frame(left, result.rename_columns(called), origins)
 
 
 def _check_names(names: object) -> None:
     given = list(names) if isinstance(names, tuple | list) else []
     if len(given) != 2 or given[0] == given[1] or not all(isinstance(name, str) and name for name in given):
         raise JoinError(f"names must be two different names, such as ('orders', 'offers'), not {names!r}")
+
+
+def _check_both_spark(kinds: Mapping[str, FrameKind]) -> None:
+    for name, kind in kinds.items():
+        if kind is not FrameKind.SPARK:
+            raise JoinError(
+                f"frame '{name}' is {kind.value} and the other one Spark: give two Spark DataFrames "
+                "(spark.createDataFrame), or none (df.toArrow() brings the rows into this process)"
+            )
 
 
 def _kind(name: str, frame: object) -> FrameKind:
@@ -108,70 +117,3 @@ def _table(join: StreamJoin, name: str, frame: object) -> pa.Table:
     table = arrow_table(f"frame '{name}'", frame)
     column = join.resolved.event_times[name]
     return table if column is None else in_time_order(name, table, column)
-
-
-def _frame_columns(join: StreamJoin, columns: Mapping[str, Sequence[str]]) -> dict[str, _FrameColumn]:
-    """The columns of the result that are columns of a frame, by their names in the result.
-
-    columns: those of each frame. Raises a `JoinError` if two columns of the result would have one name.
-    """
-    found = {}
-    selection = join.resolved.selection
-    for side, (name, known) in enumerate(columns.items()):
-        schema = pa.schema([(column, pa.null()) for column in known])
-        for each in selection.columns(side, schema):
-            found[each.name] = _FrameColumn(name, each.column)
-    others = [each.name for each in selection.computed]
-    if selection.counted is not None:
-        others.append(selection.counted.name)
-    names = _new_names([*found, *others], found)
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise JoinError(
-            f"two columns of the result would be called '{twice}': give one another name in select=, with .alias(..), "
-            "or the frames other names, with names="
-        )
-    return found
-
-
-def _new_names(names: Sequence[str], columns: Mapping[str, _FrameColumn]) -> list[str]:
-    """The names of the result's columns, without the dot between frame and column."""
-    new = []
-    for name in names:
-        origin = columns.get(name)
-        plain = origin is not None and name == f"{origin.frame}.{origin.column}"
-        new.append(f"{origin.frame}_{origin.column}" if origin is not None and plain else name)
-    return new
-
-
-def _spark_join(
-    frames: Mapping[str, Any], kinds: Mapping[str, FrameKind], join: StreamJoin, runtime: Runtime | None
-) -> Any:
-    """Join two Spark DataFrames: executors feed the topology, and one of them reads its results."""
-    from spark_bridge import feed, results_dataframe
-
-    for name, kind in kinds.items():
-        if kind is not FrameKind.SPARK:
-            raise JoinError(
-                f"frame '{name}' is {kind.value} and the other one Spark: give two Spark DataFrames "
-                "(spark.createDataFrame), or none (df.toArrow() brings the rows into this process)"
-            )
-        if frames[name].isStreaming:
-            raise JoinError(
-                f"frame '{name}' is a streaming DataFrame, and il.join takes bounded frames: read it with spark.read, "
-                "or launch a StreamJoin and send it each micro-batch: df.writeStream.foreachBatch(lambda rows, number: "
-                f"running.send('{name}', rows.toArrow()))"
-            )
-    unbounded = all(isinstance(each, UnboundedWindow) for each in join.windows)
-    if not unbounded and None in join.resolved.event_times.values():
-        raise JoinError("rows of a Spark DataFrame have no order of their own: name their event time, event_time=")
-    columns = _frame_columns(join, {name: frame.columns for name, frame in frames.items()})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnboundedStateWarning)  # the frames are bounded
-        running = join.launch(runtime)
-    with running:
-        for source, (name, frame) in zip(SOURCES, frames.items(), strict=True):
-            feed(frame, running, stream=name, source_prefix=source, progress=False)
-        result = results_dataframe(running, frames[join.roles[0]].sparkSession)
-        running.warn_of_late_rows()
-    return result.toDF(*_new_names(result.columns, columns))

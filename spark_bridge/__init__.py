@@ -14,7 +14,8 @@ The driver sees one small row per partition. No row of data passes through it or
 
 Of a Spark Connect session, bounded DataFrames are refused with an `UnsupportedSessionError`: `DataFrame.rdd` gives the
 number of partitions before a job runs, so that all sources can be announced before the first row, and released if the
-job fails; `SparkContext.accumulator` carries the progress and the reader's final status. Spark Connect has neither.
+job fails; `SparkContext.accumulator` carries the progress. Spark Connect has neither. All else works there, except
+`feed_batch`, whose function Spark Connect would run on the server, without the topology's handle.
 """
 
 import lazy_loader

@@ -32,6 +32,8 @@ class InterlaceDataSource(DataSource, metaclass=CarriesTokens):
     Options of `read` and `readStream`; columns are called R_id in place of R.id:
         endpoint: the URI of the sink, `running.endpoint("results").uri`.
         sink:     the sink.
+        run:      a name for this run of the topology, which the checkpoint of a query keeps: a query whose checkpoint
+                  belongs to another run is refused. Of `readStream`; default: none.
         maxRowsPerTrigger: how many results a micro-batch has at most; default: all that are there.
     The token of the endpoint is in Spark's configuration, `spark.interlace.token`: for writing when the query is
     started, for reading when the class is registered. `connect_spark` needs neither.

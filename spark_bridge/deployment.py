@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 from spark_bridge import probe
+from spark_bridge.session import is_connected
 from spark_bridge.shipped_code import shipped_code
 from topology import ConnectionLostError, Endpoint, MissingPackageError
 
@@ -25,28 +27,49 @@ OLDEST_PYARROW = 18
 PROBES = 4
 """How many tasks ask; Spark spreads them over its executors."""
 
-_ready: set[tuple[str, str]] = set()
+ASKED_AGAIN_SECONDS = 600.0
+"""How long an answer counts: executors that come later may have less."""
+
+_asked_at: dict[tuple[str, str], float] = {}
+"""When executors were asked last, by application of Spark and what they must reach; "" for what they must have."""
 _lock = threading.Lock()
 
 
-def prepare_executors(spark: SparkSession, endpoint: Endpoint) -> None:
-    """Make sure that executors can call an endpoint, once for each application of Spark and machine of a topology.
+def prepare_executors(spark: SparkSession, endpoint: Endpoint | None = None) -> None:
+    """Make sure that executors have what they need, and can call an endpoint if one is given.
 
-    Raises a `MissingPackageError` or a `ConnectionLostError` that names the machine and what is missing there.
+    Asks them once for each application of Spark and address, and again after ten minutes. Before a topology is
+    launched, call it without an endpoint. Raises a `MissingPackageError` or a `ConnectionLostError` that names the
+    machine and what is missing there.
     """
-    key = _application(spark), str(urlsplit(endpoint.location).hostname)
+    application, location = _application(spark), "" if endpoint is None else endpoint.location
+    reached = location and _reached(location)
     with _lock:
-        if key in _ready:
+        if _is_fresh(application, reached):
             return
-        if any(not has_our_code(told) for told in _asked(spark, endpoint)):
+        answers = _asked(spark, location)
+        if any(not has_our_code(told) for told in answers):
             spark.addArtifacts(str(shipped_code()), pyfile=True)
-            for told in _asked(spark, endpoint):
+            for told in _asked(spark, ""):
                 if not has_our_code(told):
                     raise MissingPackageError(
                         f"Spark's executor on {told['machine']} imports other code of interlace than this program, "
                         f"although it was sent: remove interlace from the executors' Python, or install this version"
                     )
-        _ready.add(key)
+        _asked_at[application, ""] = _asked_at[application, reached] = time.monotonic()
+
+
+def _is_fresh(application: str, reached: str) -> bool:
+    """Whether executors have been asked lately."""
+    asked = _asked_at.get((application, reached))
+    return asked is not None and time.monotonic() - asked < ASKED_AGAIN_SECONDS
+
+
+def _reached(location: str) -> str:
+    """What the probe of an address tells of: a loopback address with all its ports, another with this port alone."""
+    address = urlsplit(location)
+    host = str(address.hostname)
+    return host if host == "localhost" or host.startswith("127.") or host == "::1" else f"{host}:{address.port}"
 
 
 def has_our_code(told: Mapping[str, str]) -> bool:
@@ -77,12 +100,11 @@ def _application(spark: SparkSession) -> str:
     return session or str(spark.sparkContext.applicationId)
 
 
-def _asked(spark: SparkSession, endpoint: Endpoint) -> list[dict[str, str]]:
-    """Ask some workers what they have."""
-    address = urlsplit(endpoint.location)
-    assert address.hostname is not None, "an endpoint has an address"
-    assert address.port is not None, "an endpoint has a port"
-    ask: Any = sql.udf(probe.Probe(address.hostname, address.port), "string", useArrow=False)
+def _asked(spark: SparkSession, location: str) -> list[dict[str, str]]:
+    """Ask some workers what they have, and whether they reach a location; an empty one is not tried."""
+    address = urlsplit(location)
+    sql: Any = import_module("pyspark.sql.connect.functions" if is_connected(spark) else "pyspark.sql.functions")
+    ask = sql.udf(probe.Probe(address.hostname or "", address.port or 0), "string", useArrow=False)
     cloudpickle.register_pickle_by_value(probe)
     try:
         rows = spark.range(0, PROBES, 1, PROBES).select(ask("id").alias("told")).collect()
@@ -97,5 +119,5 @@ def _asked(spark: SparkSession, endpoint: Endpoint) -> list[dict[str, str]]:
         cloudpickle.unregister_pickle_by_value(probe)
     answers = [json.loads(row.told) for row in rows]
     for told in answers:
-        require_fit(told, endpoint.location)
+        require_fit(told, location)
     return answers

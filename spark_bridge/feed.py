@@ -152,7 +152,7 @@ def feed(
             with without_pandas_warning():
                 statuses = df.mapInArrow(stage, STATUS).rdd  # runs all stages before the last one
             partitions = statuses.getNumPartitions()
-            with FeedProgress(stream, partitions, reports, progress):
+            with FeedProgress(stream, partitions, reports, progress, running=running):
                 if through:
                     rows = PartitionsInTurn(sources, context, tag, statuses).run()
                 else:

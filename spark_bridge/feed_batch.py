@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from spark_bridge.deployment import prepare_executors
-from spark_bridge.errors import described, restored
+from spark_bridge.errors import UnsupportedSessionError, described, restored
 from spark_bridge.feed_checks import checked_schema, chosen, require_delay, sent_columns
-from spark_bridge.session import require_classic, without_pandas_warning
+from spark_bridge.session import without_pandas_warning
 from spark_bridge.stage_micro_batch import Staged, StageMicroBatch
 from topology import Endpoint, Handle, InputError
 
@@ -31,14 +32,24 @@ def feed_batch(
     feed:      the name of what the query writes, and of its source; None: that of the stream.
     take_over: take the feed from another query that had it; see `docs/spark.md`.
     """
-    require_delay(running, stream, feed or stream)
+    require_delay(running.topology, stream, feed or stream)
+    return _SendBatch(running, stream, feed or stream, take_over)
 
-    def send(df: DataFrame, batch_id: int) -> None:
-        require_classic(df)
-        df = chosen(df, sent_columns(df, running, stream))
-        schema = checked_schema(df, running, stream)
-        stage = StageMicroBatch(stream, feed or stream, take_over, schema)
-        endpoint = running.endpoint(stream)
+
+@dataclass(frozen=True)
+class _SendBatch:
+    """Sends one micro-batch after the other."""
+
+    running: Handle
+    stream: str
+    feed: str
+    take_over: bool
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        df = chosen(df, sent_columns(df, self.running, self.stream))
+        schema = checked_schema(df, self.running, self.stream)
+        stage = StageMicroBatch(self.stream, self.feed, self.take_over, schema)
+        endpoint = self.running.endpoint(self.stream)
         prepare_executors(df.sparkSession, endpoint)
         with without_pandas_warning():
             statuses = df.mapInArrow(_StageForDriver(endpoint, stage), STATUS).collect()
@@ -47,7 +58,11 @@ def feed_batch(
                 raise restored(status.error)
         stage.commit(endpoint, batch_id, [Staged(status.query, status.attempt, status.rows) for status in statuses])
 
-    return send
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedSessionError(
+            f"stream '{self.stream}': Spark Connect runs the function of foreachBatch on its server, where the "
+            f'running topology is not: use il.feed or writeStream.format("interlace")'
+        )
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from spark_bridge.schemas import arrow_schema, needed_names, reordered, watermark_delay
-from topology import Handle, InputError, check_event_time
+from spark_bridge.schemas import arrow_schema, needed_names, reordered, watermark_delays
+from topology import Handle, InputError, Topology, check_event_time
 
 
 def require_event_time(running: Handle, stream: str, event_time: str | None) -> None:
@@ -37,16 +37,16 @@ def require_turns(running: Handle, stream: str) -> None:
         )
 
 
-def require_delay(running: Handle, stream: str, feed: str, df: DataFrame | None = None) -> None:
+def require_delay(topology: Topology, stream: str, feed: str, df: DataFrame | None = None) -> None:
     """Refuse a stream that could not take a second micro-batch, because its rows must be in order.
 
     df: what is fed; a watermark on its event time is a delay, too.
     """
-    declared = running.topology.require_input(stream)
+    declared = topology.require_input(stream)
     if declared.event_time is None or declared.disordered:
         return
-    watermark = None if df is None or not declared.takes_bounds else watermark_delay(df.schema)
-    if watermark is None or watermark[0] != declared.event_time:
+    delays = {} if df is None or not declared.takes_bounds else watermark_delays(df.schema)
+    if declared.event_time not in delays:
         raise InputError(
             f"stream '{stream}', feed '{feed}': it declares no delay, so rows that are earlier than those of the "
             f"micro-batch before would be late: declare how far rows may be out of order (out_of_order= of a join, or "

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from spark_bridge.options import option
-from spark_bridge.schemas import stream_schema, watermark_delay
+from spark_bridge.schemas import stream_schema, watermark_delays
 from spark_bridge.stage_micro_batch import Staged, StageMicroBatch
 from spark_bridge.tokens import token_for
 from topology import Endpoint, InputError
@@ -46,7 +46,7 @@ class FeedWriter(DataSourceStreamArrowWriter):
             raise InputError(f"option takeOver must be true or false, not {take_over!r}")
         return cls(
             uri,
-            StageMicroBatch(stream, feed, take_over == "true", stream_schema(schema, stream), watermark_delay(schema)),
+            StageMicroBatch(stream, feed, take_over == "true", stream_schema(schema, stream), watermark_delays(schema)),
             tokens,
         )
 

@@ -23,7 +23,7 @@ CONNECT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Probe:
-    """A function of Spark: returns JSON about the worker that runs it, and whether it reaches an address."""
+    """A function of Spark: returns JSON about its worker, and whether that reaches an address; "" for none."""
 
     host: str
     port: int
@@ -39,7 +39,9 @@ class Probe:
         return json.dumps(told)
 
     def why_unreachable(self) -> str:
-        """Why there is no connection to the address; empty if there is one."""
+        """Why there is no connection to the address; empty if there is one, or no address."""
+        if not self.host:
+            return ""
         try:
             socket.create_connection((self.host, self.port), CONNECT_SECONDS).close()
         except OSError as error:

@@ -1,4 +1,7 @@
-"""Shows the progress of a feed: a bar in a notebook or on a terminal, otherwise one line at the end, on stderr."""
+"""Shows how far things are: of a feed a bar in a notebook or on a terminal, otherwise one line at the end, on stderr.
+
+In a notebook other long waits show a line, too, with the event time that has been reached and who is waiting for whom.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,42 @@ import time
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from topology import LiveLine, in_notebook
+from topology import Handle, InterlaceError, LiveLine, in_notebook
 
 EVERY_SECONDS = 0.2
 BAR = 24
 
 
-class FeedProgress:
-    """Shows how many partitions and rows have been staged; `reports` gets one row count per finished partition."""
+def with_waits(line: str, running: Handle) -> str:
+    """Add to a line how far the event time is and who is waiting for whom, where that is known."""
+    try:
+        reached, waits = running.event_time_reached(), running.waiting_for()
+    except InterlaceError:
+        return line  # the call that waits raises what has gone wrong
+    return ", ".join(part for part in (line, f"event time {reached}" if reached else "", waits) if part)
 
-    def __init__(self, stream: str, partitions: int, reports: Any, shown: bool, out: TextIO | None = None) -> None:
+
+def waiting_line(line: str, running: Handle) -> LiveLine:
+    """A line for the cell of a notebook, while the block inside it waits."""
+    return LiveLine(lambda: with_waits(line, running))
+
+
+class FeedProgress:
+    """Shows how many partitions and rows have been staged; `reports` gets one row count per finished partition.
+
+    running: what is fed; in a notebook the line also says for whom it waits.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        partitions: int,
+        reports: Any,
+        shown: bool,
+        out: TextIO | None = None,
+        running: Handle | None = None,
+    ) -> None:
+        self._running = running
         self._stream = stream
         self._partitions = partitions
         self._reports = reports
@@ -28,7 +57,7 @@ class FeedProgress:
         self._started = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"progress of {stream}", daemon=True)
-        self._cell = LiveLine(self._line, lambda: len(self._reports.value) / max(1, self._partitions), after=0)
+        self._cell = LiveLine(self._cell_line, lambda: len(self._reports.value) / max(1, self._partitions), after=0)
 
     def __enter__(self) -> Self:
         if self._in_cell:
@@ -55,6 +84,9 @@ class FeedProgress:
         while not self._over.wait(EVERY_SECONDS):
             self._out.write(f"\r\x1b[K{self._line()}")
             self._out.flush()
+
+    def _cell_line(self) -> str:
+        return self._line() if self._running is None else with_waits(self._line(), self._running)
 
     def _line(self) -> str:
         counts = list(self._reports.value)

@@ -10,12 +10,13 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_bridge.deployment import prepare_executors
 from spark_bridge.errors import ResultsLostError, restored
-from spark_bridge.reports import new_reports
+from spark_bridge.progress import waiting_line
 from spark_bridge.results_spool import SPOOL, ReadSink, UnpackRows, schema_in
 from spark_bridge.schemas import separated, spark_ready, spark_schema
-from spark_bridge.session import require_classic, without_pandas_warning
-from spark_bridge.tagged_jobs import tagged_jobs
+from spark_bridge.session import without_pandas_warning
+from spark_bridge.tagged_jobs import tagged_work
 from topology import Handle, InputError, InterlaceError, StoppedError, TopologyError
 
 CAUSE_SECONDS = 10.0
@@ -23,7 +24,7 @@ CAUSE_SECONDS = 10.0
 
 
 def results_dataframe(
-    running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True, separator: str = "."
+    running: Handle, spark: SparkSession, sink: str | None = None, *, finish: bool = True, separator: str = "_"
 ) -> DataFrame:
     """Read all rows of a sink into a DataFrame; return when the last result has been read.
 
@@ -35,14 +36,14 @@ def results_dataframe(
     The DataFrame has one partition, in result order; repartition it for parallel work. If Spark loses the executor's
     storage, using the DataFrame raises an error and never gives part of the rows: write it to a file if it must outlive
     its executors. If the reading task dies or is cancelled, the rows it has read are lost, and a `ResultsLostError`
-    says so. Columns have the names of the results; write names that contain a dot in backticks: ``df["`R.id`"]``.
+    says so.
 
     sink:      the sink to read, if there are several; "late" for the rows that took no part in a join.
     finish:    call `running.finish()` first, because a DataFrame is finite: after that no stream takes rows. With False
                the caller finishes the streams, before or during this call.
-    separator: what stands in place of each dot in the names of columns: with "_" they are called R_id.
+    separator: what stands in place of each dot in the names of columns, which are called R_id. With "." they keep the
+               names of the results, and Spark wants them in backticks: ``df["`R.id`"]``.
     """
-    require_classic(spark)
     sinks = running.topology.sinks
     name = running.topology.main_sink if sink is None else sink
     if name is None or name not in sinks:
@@ -50,22 +51,22 @@ def results_dataframe(
             f"topology '{running.topology.name}': name the sink to read, one of: {', '.join(sinks) or 'none'}"
         )
     separated(running.sink_schema(name) or pa.schema([]), separator)  # refused before anything is read
+    prepare_executors(spark, running.endpoint(name))
     if finish:
         running.finish()
     _claim(running, name)
-    reports = new_reports(spark.sparkContext)
-    with tagged_jobs(spark.sparkContext, f"interlace-results-{uuid.uuid4().hex}"), without_pandas_warning():
-        reading = spark.range(0, 1, 1, 1).mapInArrow(ReadSink(running.endpoint(name), name, reports), SPOOL)
-        spool = reading.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
-        for report in reports.value:
-            if report:
-                raise _cause(running, name, restored(report))
-        if len(reports.value) != 1:
-            raise ResultsLostError(
-                f"{len(reports.value)} Spark tasks have read sink '{name}' instead of one: results may be missing"
-            )
-        first = spool.first()
-        schema = spark_ready(_result_schema(running, name, None if first is None else schema_in(first.content)))
+    with tagged_work(spark, f"interlace-results-{uuid.uuid4().hex}"), without_pandas_warning():
+        reading = spark.range(0, 1, 1, 1).mapInArrow(ReadSink(running.endpoint(name), name), SPOOL)
+        with waiting_line(f"reading '{name}' into Spark", running):
+            spool = reading.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+        outcomes = [row.outcome for row in spool.where("outcome IS NOT NULL").select("outcome").collect()]
+        if len(outcomes) != 1:
+            raise ResultsLostError(f"the reading of sink '{name}' has {len(outcomes)} ends: results may be missing")
+        if outcomes[0]:
+            raise _cause(running, name, restored(outcomes[0]))
+        first = spool.select("content").first()
+        known = None if first is None or first.content is None else schema_in(first.content)
+        schema = spark_ready(_result_schema(running, name, known))
         results = spool.mapInArrow(UnpackRows(schema), spark_schema(schema))
         return results if separator == "." else results.toDF(*separated(schema, separator))
 

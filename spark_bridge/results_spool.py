@@ -1,14 +1,14 @@
 """Functions that run on executors: read a sink into a spool, and take rows out of the spool.
 
 The spool is a column of binary cells, each a complete Arrow IPC stream of a few megabytes. Spark stores and moves the
-cells without looking inside, so the rows stay columnar.
+cells without looking inside, so the rows stay columnar. The last row of the spool has no cell; it says how the reading
+ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -17,8 +17,8 @@ from spark_bridge.errors import ResultsLostError, calling, described
 from spark_bridge.schemas import completed
 from topology import Endpoint, FlightClient, InterlaceError
 
-SPOOL = "content BINARY"
-_SPOOL = pa.schema([("content", pa.binary())])
+SPOOL = "content BINARY, outcome STRING"
+_SPOOL = pa.schema([("content", pa.binary()), ("outcome", pa.string())])
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
 
 CELL_BYTES = 4 * 1024 * 1024
@@ -30,12 +30,11 @@ class ReadSink:
     """Reads a sink to its end: the first cell holds only the schema, the others the rows in order.
 
     A sink gives out its rows once. So a second attempt, after the first has died, must not continue as if no rows were
-    missing. Errors of the topology are reported instead of raised, because Spark would retry after an error.
+    missing. Errors of the topology are the outcome instead of being raised, because Spark would retry after an error.
     """
 
     endpoint: Endpoint
     sink: str
-    reports: Any
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run in a Python worker of Spark."""
@@ -51,9 +50,9 @@ class ReadSink:
                 )
             with calling(self.endpoint), FlightClient(self.endpoint) as client:
                 yield from packed(client.results(self.sink))
-            self.reports.add([""])
+            yield _outcome("")
         except InterlaceError as error:
-            self.reports.add([described(error)])
+            yield _outcome(described(error))
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class UnpackRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run in a Python worker of Spark, each time the DataFrame is evaluated."""
         for cells in batches:
-            for cell in cells.column(0):
+            for cell in cells.column(0).drop_null():
                 with pa.ipc.open_stream(cell.as_buffer()) as stream:
                     for rows in stream:
                         if rows.num_rows:
@@ -106,4 +105,9 @@ def _cell(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, batches[0].schema, options=_OPTIONS) as writer:
         writer.write_table(pa.Table.from_batches(batches).combine_chunks())
-    return pa.record_batch([pa.array([out.getvalue().to_pybytes()], pa.binary())], schema=_SPOOL)
+    return pa.record_batch([[out.getvalue().to_pybytes()], [None]], schema=_SPOOL)
+
+
+def _outcome(error: str) -> pa.RecordBatch:
+    """The last row: what went wrong, as `described` writes it; empty if all rows have been read."""
+    return pa.record_batch([[None], [error]], schema=_SPOOL)

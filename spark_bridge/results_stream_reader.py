@@ -26,18 +26,22 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from spark_bridge.errors import calling
+from spark_bridge.options import option
 from spark_bridge.results_reader import NumberRange, divided
 from spark_bridge.sink_access import SinkAccess
 from topology import FlightClient, InputError
 
 Answer = TypeVar("Answer")
-Offset = dict[str, int]
+Offset = dict[str, int | str]
 
 MAX_ROWS = "maxRowsPerTrigger"
 """The option that bounds a micro-batch."""
 
-RESULTS = "results"
-"""The key of the number in Spark's offsets."""
+RESULTS, RUN = "results", "run"
+"""The keys of the number in Spark's offsets, and of the run that it belongs to; the latter is an option, too."""
+
+NO_RUN = "any"
+"""Offsets of a topology that may go on in another process name no run."""
 
 
 class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -47,12 +51,13 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._access = access
         self._schema = schema
         self._max_rows = _max_rows(options)
+        self._run = option(options, RUN, NO_RUN)
         self._last: int | None = None  # with Trigger.AvailableNow: where to end
         self._client: FlightClient | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """The first result that is not acknowledged."""
-        return {RESULTS: self._call(lambda client: client.extent(self._access.sink).first)}
+        return self._offset(self._call(lambda client: client.extent(self._access.sink).first))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """As the option maxRowsPerTrigger says."""
@@ -60,12 +65,12 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Behind the last result of the next micro-batch."""
-        begin = start[RESULTS]
-        return {RESULTS: self._call(lambda client: self._next_end(client, begin, limit))}
+        begin = self._number(start)
+        return self._offset(self._call(lambda client: self._next_end(client, begin, limit)))
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
         """Behind the last result that has come."""
-        return {RESULTS: self._call(lambda client: client.extent(self._access.sink).end)}
+        return self._offset(self._call(lambda client: client.extent(self._access.sink).end))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note where a query ends that reads what is available now.
@@ -77,7 +82,7 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Divide the results of a micro-batch."""
-        return [*divided(start[RESULTS], end[RESULTS])]
+        return [*divided(self._number(start), self._number(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs on an executor; waits for results that have to be made again after a failure of the topology."""
@@ -86,7 +91,8 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Offset) -> None:
         """Acknowledge: Spark has recorded that everything before `end` is complete."""
-        self._call(lambda client: client.acknowledge(end[RESULTS] - 1, self._access.sink))
+        number = self._number(end)
+        self._call(lambda client: self._acknowledge(client, number))
 
     def stop(self) -> None:
         """Close the connection."""
@@ -94,11 +100,24 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._client.close()
             self._client = None
 
+    def _offset(self, number: int) -> Offset:
+        return {RESULTS: number} if self._run == NO_RUN else {RESULTS: number, RUN: self._run}
+
+    def _number(self, offset: Offset) -> int:
+        """The number in an offset; refuses one of another run, whose results are not those of this one."""
+        run = offset.get(RUN, NO_RUN)
+        if run != self._run:
+            raise InputError(
+                f"sink '{self._access.sink}': the checkpoint of this query belongs to another run, whose results are "
+                f"gone: give the query a new checkpointLocation, or keep the topology's state (runtime=, checkpoint=)"
+            )
+        return int(offset[RESULTS])
+
     def _next_end(self, client: FlightClient, begin: int, limit: ReadLimit) -> int:
         sink = self._access.sink
         end = client.extent(sink).end
         if end <= begin:
-            client.acknowledge(begin - 1, sink)
+            self._acknowledge(client, begin)
             end = client.extent(sink).end
         if self._last is not None:
             end = min(end, self._last)
@@ -107,6 +126,19 @@ class ResultsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMinRows) and end - begin < limit.min_rows and self._last is None:
             end = begin
         return max(begin, end)
+
+    def _acknowledge(self, client: FlightClient, end: int) -> None:
+        """Acknowledge all results before `end`, also those that the query did not look at (`foreachBatch` need not)."""
+        sink = self._access.sink
+        try:
+            client.acknowledge(end - 1, sink)
+        except InputError:  # nobody has been given them
+            extent = client.extent(sink)
+            if end > extent.end:
+                raise
+            for _ in client.rows(sink, extent.first, end):
+                pass
+            client.acknowledge(end - 1, sink)
 
     def _call(self, ask: Callable[[FlightClient], Answer]) -> Answer:
         """Ask the sink, over one connection for all calls of this process."""

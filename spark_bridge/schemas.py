@@ -16,19 +16,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
+    CalendarIntervalType,
     DataType,
     MapType,
+    StringType,
     StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
     VariantType,
+    YearMonthIntervalType,
 )
 
 from topology import InputError, SchemaError
 
 _WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes the watermark of a column, in milliseconds."""
+
+_BYTES = "UTF8_BINARY"
+"""The collation of texts that are compared byte by byte, Spark's default."""
 
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
@@ -62,12 +68,10 @@ def stream_schema(
     repeated = sorted({name for name in columns.names if columns.names.count(name) > 1})
     if repeated:
         raise SchemaError(f"stream '{stream}': column '{repeated[0]}' appears more than once: rename it")
-    variant = next((field.name for field in columns if _holds_variant(field.dataType)), None)
-    if variant is not None:
-        raise SchemaError(
-            f"stream '{stream}': column '{variant}' is or holds a VARIANT, of which only Spark knows the values: give "
-            f"it a type, such as variant_get({variant}, '$.price', 'double') or CAST({variant} AS STRING)"
-        )
+    for field in columns:
+        reason = _why_refused(field.dataType, field.name)
+        if reason is not None:
+            raise SchemaError(f"stream '{stream}': column '{field.name}' is or holds {reason}")
     try:
         schema = _to_arrow_schema(columns, large)
     except (PySparkException, AssertionError, TypeError) as error:
@@ -92,13 +96,14 @@ def needed_names(names: Sequence[str], needed: Collection[str] | None, known: pa
     return [name for name in names if name in wanted] or list(names[:1])
 
 
-def watermark_delay(columns: StructType) -> tuple[str, int] | None:
-    """Return the column of timestamps on which a query has a watermark, and its delay in microseconds."""
-    for field in columns.fields:
-        delay = (field.metadata or {}).get(_WATERMARK)
-        if delay is not None and isinstance(field.dataType, TimestampType | TimestampNTZType):
-            return field.name, 1000 * int(delay)
-    return None
+def watermark_delays(columns: StructType) -> dict[str, int]:
+    """Return the columns of timestamps on which a query has a watermark, each with its delay in microseconds."""
+    times = [field for field in columns.fields if isinstance(field.dataType, TimestampType | TimestampNTZType)]
+    return {
+        field.name: 1000 * int(field.metadata[_WATERMARK])
+        for field in times
+        if field.metadata and _WATERMARK in field.metadata
+    }
 
 
 def reordered(schema: pa.Schema, known: pa.Schema) -> pa.Schema:
@@ -166,15 +171,33 @@ def separated(schema: pa.Schema, separator: str) -> list[str]:
     return names
 
 
-def _holds_variant(kind: DataType) -> bool:
+def _why_refused(kind: DataType, name: str) -> str | None:
+    """Why a type, or one inside it, cannot travel or would be compared otherwise than Spark does, and what to do."""
+    inside: list[DataType] = []
     match kind:
         case ArrayType():
-            return _holds_variant(kind.elementType)
+            inside = [kind.elementType]
         case MapType():
-            return _holds_variant(kind.keyType) or _holds_variant(kind.valueType)
+            inside = [kind.keyType, kind.valueType]
         case StructType():
-            return any(_holds_variant(field.dataType) for field in kind)
-    return isinstance(kind, VariantType)
+            inside = [field.dataType for field in kind]
+        case StringType() if kind.collation != _BYTES:
+            return (
+                f"a text with the collation {kind.collation}, and a join compares texts byte by byte: write "
+                f"{name} COLLATE {_BYTES}, or lower({name}) COLLATE {_BYTES} where case does not count"
+            )
+        case VariantType():
+            return (
+                f"a VARIANT, of which only Spark knows the values: give it a type, such as "
+                f"variant_get({name}, '$.price', 'double') or CAST({name} AS STRING)"
+            )
+        case YearMonthIntervalType():
+            return f"an interval of months, which Arrow does not carry: write them as a number, CAST({name} AS INT)"
+        case CalendarIntervalType():
+            return f"a calendar interval, which has no order: write CAST({name} AS STRING), or a day-time interval"
+    if kind.typeName() in ("geometry", "geography"):
+        return f"a {kind.typeName().upper()}, whose bytes say nothing about equality: write ST_AsBinary({name})"
+    return next((reason for each in inside if (reason := _why_refused(each, name)) is not None), None)
 
 
 def _to_arrow_schema(schema: StructType, large: bool) -> Any:

@@ -100,9 +100,14 @@ def without_pandas_warning() -> Iterator[None]:
 
 def require_classic(given: SparkSession | DataFrame) -> None:
     """Raise `UnsupportedSessionError` for a session or DataFrame of Spark Connect."""
-    if type(given).__module__.startswith("pyspark.sql.connect"):
+    if is_connected(given):
         raise UnsupportedSessionError(
-            "this session is connected to a Spark server (Spark Connect): bounded DataFrames, feed_batch and "
-            "results_dataframe need a classic session, such as one from SparkSession.builder.master(...); feed takes "
-            'streaming DataFrames from any session, and so does format("interlace")'
+            "this session is connected to a Spark server (Spark Connect): feeding a bounded DataFrame needs a classic "
+            "session, such as one from SparkSession.builder.master(...); feed takes streaming DataFrames from any "
+            "session, such as spark.readStream of the same files, with trigger={'availableNow': True}"
         )
+
+
+def is_connected(given: SparkSession | DataFrame) -> bool:
+    """Whether a session or DataFrame is one of Spark Connect."""
+    return type(given).__module__.startswith("pyspark.sql.connect")

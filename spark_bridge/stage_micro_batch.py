@@ -7,8 +7,8 @@ its context which query and which micro-batch it works for. What it stages is in
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -33,13 +33,13 @@ class Staged:
 
 @dataclass(frozen=True)
 class StageMicroBatch:
-    """Stages the rows of tasks for one feed. `delay`: see `watermark_delay`."""
+    """Stages the rows of tasks for one feed. `delays`: see `watermark_delays`."""
 
     stream: str
     feed: str
     take_over: bool
     schema: pa.Schema
-    delay: tuple[str, int] | None = None
+    delays: Mapping[str, int] = field(default_factory=dict)
 
     def __call__(self, endpoint: Endpoint, batches: Iterable[pa.RecordBatch]) -> Staged:
         """Stage the rows of the task that this process runs; none if the micro-batch has been committed before."""
@@ -51,7 +51,7 @@ class StageMicroBatch:
         # Task ids begin again when Spark does, and what another Spark has staged may still be there.
         attempt = f"{context.partitionId()}.{context.taskAttemptId()}.{uuid.uuid4().hex}"
         with calling(endpoint), FlightClient(endpoint) as client:
-            if int(number) <= client.open_feed(self.stream, self.feed, query, self.take_over, self.delay):
+            if int(number) <= client.open_feed(self.stream, self.feed, query, self.take_over, self.delays):
                 return Staged(query, attempt, 0)
             known = client.schema(self.stream)
             names = needed_names(self.schema.names, endpoint.needed, known)

@@ -13,6 +13,7 @@ from spark_bridge.data_source import NAME, connect_spark
 from spark_bridge.deployment import prepare_executors
 from spark_bridge.errors import found_in
 from spark_bridge.feed_checks import checked_schema, chosen, require_delay, sent_columns
+from spark_bridge.progress import waiting_line
 from topology import Handle
 
 
@@ -24,7 +25,8 @@ class StreamingFeed:
     name:   the feed, which is the name of its source, too.
     """
 
-    def __init__(self, query: Any, stream: str, name: str) -> None:
+    def __init__(self, query: Any, running: Handle, stream: str, name: str) -> None:
+        self._running = running
         self.query = query
         self.stream = stream
         self.name = name
@@ -63,7 +65,8 @@ class StreamingFeed:
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802  Spark's name
         """Wait until the query ends, at most `timeout` seconds; return whether it has. Raises what ended it."""
         try:
-            ended = self.query.awaitTermination(timeout) if timeout is not None else self.query.awaitTermination()
+            with waiting_line(f"feeding {self.stream} by query '{self.name}'", self._running):
+                ended = self.query.awaitTermination(timeout) if timeout is not None else self.query.awaitTermination()
         except PySparkException as error:
             _raise(error)
         return timeout is None or bool(ended)
@@ -94,7 +97,7 @@ def start_feed(
 ) -> StreamingFeed:
     """Start the query; see `feed`."""
     name = name or stream
-    require_delay(running, stream, name, df)
+    require_delay(running.topology, stream, name, df)
     df = chosen(df, sent_columns(df, running, stream))
     checked_schema(df, running, stream)
     endpoint = running.endpoint(stream)
@@ -105,7 +108,7 @@ def start_feed(
         writer = writer.option("checkpointLocation", str(checkpoint))
     if trigger is not None:
         writer = writer.trigger(**({"processingTime": trigger} if isinstance(trigger, str) else dict(trigger)))
-    return StreamingFeed(writer.start(), stream, name)
+    return StreamingFeed(writer.start(), running, stream, name)
 
 
 def _raise(error: PySparkException) -> None:

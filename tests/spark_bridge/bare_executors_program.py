@@ -1,10 +1,12 @@
-"""A plain session, classic or of Spark Connect, whose Python workers have nothing of ours, feeds a join."""
+"""Plain sessions, classic, of Spark Connect or both, whose Python workers have nothing of ours, feed a join."""
 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -16,6 +18,7 @@ from topology import LocalRuntime
 
 
 def main(kind: str, hidden: str, folder: Path) -> None:
+    """Print what each session has done. `kind`: classic, connect, or both: both sessions of one Spark."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # the name of a machine may have no address
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder
@@ -29,9 +32,34 @@ def main(kind: str, hidden: str, folder: Path) -> None:
         "spark.eventLog.compress": "false",
     }
     (folder / "events").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    if kind == "both":
+        settings["spark.plugins"] = "org.apache.spark.sql.connect.SparkConnectPlugin"
+        settings["spark.connect.grpc.binding.port"] = str(port)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark = (builder.master("local[2]") if kind == "classic" else builder.remote("local[2]")).getOrCreate()
+    spark = (builder.remote("local[2]") if kind == "connect" else builder.master("local[2]")).getOrCreate()
+    if kind == "both":
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        remote = RemoteSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+        feed_both_ways(remote, folder / "connect")
+        remote.stop()  # before its server: it would call that for minutes
+    tokens = feed_both_ways(spark, folder / "own")
+    if kind != "connect":
+        with trips_join().launch(LocalRuntime()) as running:
+            bounded = spark.range(100).selectExpr("id", "id AS ts", "id AS x")
+            print(f"bounded: {feed(bounded, running, 'R', progress=False).rows} rows")
+    spark.stop()
+    logs = [path.read_text() for path in (folder / "events").rglob("*") if path.is_file() and path.suffix != ".crc"]
+    assert any("SparkListenerJobStart" in log for log in logs), "there is an event log"
+    print("tokens in the event log:", sum(token in log for token in tokens for log in logs))
+
+
+def feed_both_ways(spark: Any, folder: Path) -> list[str]:
+    """Feed a join by `feed`, and one by format; return the tokens."""
+    folder.mkdir()
     batches = random_batches(31, 2)
     add_files(folder / "r", batches)
     s = as_source(random_batches(32, 2))
@@ -58,14 +86,7 @@ def main(kind: str, hidden: str, folder: Path) -> None:
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination(300)
         print(f"by format: {running.next_offset('R', 'f')} rows")
-    if kind == "classic":
-        with trips_join().launch(LocalRuntime()) as running:
-            bounded = spark.range(100).selectExpr("id", "id AS ts", "id AS x")
-            print(f"bounded: {feed(bounded, running, 'R', progress=False).rows} rows")
-    spark.stop()
-    logs = [path.read_text() for path in (folder / "events").rglob("*") if path.is_file() and path.suffix != ".crc"]
-    assert any("SparkListenerJobStart" in log for log in logs), "there is an event log"
-    print("tokens in the event log:", sum(token in log for token in tokens for log in logs))
+    return tokens
 
 
 if __name__ == "__main__":

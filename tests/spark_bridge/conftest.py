@@ -5,13 +5,31 @@ Without Java these tests are skipped; with CI=true they fail (`tests/skips_in_ci
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from spark_bridge import SparkUnavailableError, local_session, require_java
+
+CONNECT_PORT = "spark.connect.grpc.binding.port"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def connected(spark: SparkSession) -> Iterator[RemoteSession]:
+    """A session of Spark Connect with the Spark of the tests."""
+    session = RemoteSession.builder.remote(f"sc://127.0.0.1:{spark.conf.get(CONNECT_PORT)}").create()
+    yield session
+    session.stop()
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +46,9 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.execution.arrow.maxRecordsPerBatch": "50",  # several batches in a small partition
             "spark.sql.session.timeZone": "America/New_York",
             "spark.python.task.killTimeout": "200ms",
+            "spark.sql.timeType.enabled": "true",
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",  # a server, for `connected`
+            CONNECT_PORT: str(free_port()),
         },
     )
     yield session

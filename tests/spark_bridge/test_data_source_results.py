@@ -15,6 +15,9 @@ from operators import CountWindow, RunningJoin, StreamJoin, TimeWindow
 from spark_bridge import InterlaceDataSource, connect_spark, results_reader
 from spark_bridge.options import TOKEN
 from spark_bridge.results_reader import divided
+from tests.spark_bridge.encrypted import encrypt
+from tests.spark_bridge.micro_batches import add_files, as_source, random_batches, streamed, trips_join
+from tests.spark_bridge.readings import plain
 from tests.topology.waiting import LONG
 from topology import LocalRuntime
 
@@ -166,6 +169,43 @@ def test_the_token_of_the_session_is_enough(spark: SparkSession, running: Runnin
     assert frame.count() == 3
     token = str(running.endpoint("results").token)
     assert token not in frame._jdf.queryExecution().toString()
+
+
+def test_formats_work_over_tls_with_tokens_by_name_that_nothing_shows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encrypt(monkeypatch)
+    r, s = random_batches(91, 1), as_source(random_batches(92, 1))
+    add_files(tmp_path / "r", r)
+    with trips_join().launch(LocalRuntime(), sources={"R": ["trips"], "S": ["s"]}) as running:
+        running.send("S", s, source="s")
+        endpoint = running.endpoint("R")
+        assert endpoint.location.startswith("grpc+tls://")
+        tokens = {f"{TOKEN}.R": str(endpoint.token), f"{TOKEN}.results": str(running.endpoint("results").token)}
+        for key, token in tokens.items():
+            spark.conf.set(key, token)
+        try:
+            spark.dataSource.register(InterlaceDataSource)
+            writer = streamed(spark, tmp_path / "r").writeStream.format("interlace").option("endpoint", endpoint.uri)
+            writer = writer.option("stream", "R").option("feed", "trips")
+            written = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+        finally:
+            for key in tokens:
+                spark.conf.unset(key)
+        assert written.awaitTermination(LONG)
+        running.finish()
+        frame = spark.read.format("interlace").options(**options(running)).load()
+        expected = trips_join().collect({"R": {"trips": as_source(r)}, "S": {"s": s}})
+        assert [tuple(row) for row in frame.collect()] == plain(expected)
+        stream = spark.readStream.format("interlace").options(**options(running)).load()
+        found: list[list[tuple[int, ...]]] = []
+        query = in_micro_batches(stream, tmp_path / "c2", found)
+        assert query.awaitTermination(LONG)
+        assert [pair for batch in found for pair in batch] == plain(expected)
+    told = [frame._jdf.queryExecution().toString(), stream._jdf.queryExecution().toString()]
+    for each in (written, query):
+        told += [each._jsq.explainInternal(True), each.lastProgress.json]
+    assert all(text and token not in text for text in told for token in tokens.values())
 
 
 @pytest.mark.parametrize(

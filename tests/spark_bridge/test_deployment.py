@@ -10,13 +10,15 @@ import sys
 import textwrap
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spark_bridge import deployment
 from spark_bridge.deployment import has_our_code, require_fit
 from spark_bridge.probe import Probe, code_digest
 from spark_bridge.shipped_code import shipped_code
-from topology import ConnectionLostError, MissingPackageError
+from topology import ConnectionLostError, Endpoint, MissingPackageError
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,6 +63,27 @@ def test_what_a_worker_lacks_is_named_with_its_machine() -> None:
         require_fit(told(unreachable="timed out"), "grpc://topology:1")
 
 
+def test_executors_are_asked_again_for_another_address_and_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(spark: object, location: str) -> list[dict[str, str]]:
+        asked.append(location)
+        return [told(code=code_digest())]
+
+    monkeypatch.setattr(deployment, "_asked", answer)
+    monkeypatch.setattr(deployment, "_asked_at", {})
+    monkeypatch.setattr(deployment, "_application", lambda spark: "application")
+    spark: Any = None
+    here, there = (f"grpc://127.0.0.1:{port}" for port in (1, 2))
+    others = [f"grpc://10.0.0.1:{port}" for port in (1, 2)]
+    for location in ("", "", here, there, *others, *others):
+        deployment.prepare_executors(spark, Endpoint(location, "token") if location else None)
+    assert asked == ["", here, *others], "a loopback address is asked for once, a network's for each port"
+    monkeypatch.setattr(deployment, "ASKED_AGAIN_SECONDS", 0.0)
+    deployment.prepare_executors(spark)
+    assert asked[-1] == ""
+
+
 def test_the_code_that_is_sent_works_alone() -> None:
     """In a process with nothing but the archive, pyarrow and pyspark: what executors run can be imported."""
     archive = shipped_code()
@@ -93,8 +116,11 @@ def test_the_code_that_is_sent_works_alone() -> None:
     assert ran.stdout.split() == [code_digest(), "interlace"], ran.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("session", ["classic", "connect"])
+@pytest.mark.spark
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "session", ["both", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("classic", "connect"))]
+)
 def test_a_session_whose_executors_have_nothing_of_ours_feeds_a_join(session: str, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
@@ -104,8 +130,9 @@ def test_a_session_whose_executors_have_nothing_of_ours_feeds_a_join(session: st
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         check=False, timeout=600,
     )  # fmt: skip
-    assert "streaming: 60 rows, equal" in ran.stdout, ran.stdout + ran.stderr
-    assert "by format: 60 rows" in ran.stdout, ran.stdout + ran.stderr
-    if session == "classic":
+    sessions = 2 if session == "both" else 1
+    assert ran.stdout.count("streaming: 60 rows, equal") == sessions, ran.stdout + ran.stderr
+    assert ran.stdout.count("by format: 60 rows") == sessions, ran.stdout + ran.stderr
+    if session != "connect":
         assert "tokens in the event log: 0" in ran.stdout, ran.stdout + ran.stderr
         assert "bounded: 100 rows" in ran.stdout, ran.stdout + ran.stderr

@@ -18,14 +18,14 @@ from pyspark.sql import functions as sql
 
 from operators import RunningJoin, StreamJoin, TimeWindow
 from spark_bridge import UnsupportedSessionError, feed, results_dataframe
-from spark_bridge.progress import FeedProgress
+from spark_bridge.progress import FeedProgress, with_waits
 from spark_bridge.stage_partition import StagePartition
 from tests.operators.intake.out_of_order import in_order, late_rows, reported
 from tests.spark_bridge import faulty_functions
+from tests.spark_bridge.encrypted import encrypt
 from tests.spark_bridge.readings import SCHEMA, as_sources, join, plain, readings
+from tests.topology.waiting import wait_for
 from topology import (
-    Authority,
-    Credentials,
     Handle,
     Input,
     InputError,
@@ -36,9 +36,6 @@ from topology import (
     TopologyBuilder,
     UnknownInputError,
 )
-from topology.flight.client_port import ClientPort
-from topology.flight.server import TopologyServer
-from topology.local import running as local_running
 
 
 def ingest(running: Handle) -> Any:
@@ -73,7 +70,7 @@ def test_a_fed_join_equals_collect_on_the_same_partitions(spark: SparkSession, p
     assert (fed_r.rows, fed_r.partitions, fed_s.rows) == (400, partitions, 300)
     expected = join().collect({"R": as_sources(r, fed_r.sources), "S": as_sources(s, fed_s.sources)})
     assert expected.num_rows > 100
-    assert got.column_names == expected.column_names
+    assert got.column_names == [name.replace(".", "_") for name in expected.column_names]
     assert plain(got) == plain(expected)
 
 
@@ -92,14 +89,7 @@ def test_a_fed_join_on_ray_equals_collect(spark: SparkSession, ray_cluster: None
 def test_executors_reach_an_encrypted_topology_with_what_its_endpoint_carries(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    credentials = Credentials()
-
-    def encrypted(topology: Any, ingest: Any, results: Any, failure: Any, quotas: Any, **others: Any) -> TopologyServer:
-        authority = Authority()
-        port = ClientPort(authority, certificate=credentials.issue("127.0.0.1"), quotas=quotas)
-        return TopologyServer(topology, ingest, results, failure, port, authority, **others)
-
-    monkeypatch.setattr(local_running, "TopologyServer", encrypted)
+    encrypt(monkeypatch)
     df = readings(spark, 300, 3, seed=21)
     with numbers_to_sink() as running:
         assert running.endpoint("R").location.startswith("grpc+tls://")
@@ -227,7 +217,7 @@ def test_timestamps_are_instants_whatever_the_sessions_time_zone(spark: SparkSes
         fed_r = feed(r, running, stream="R", ties=["id"], progress=False)
         fed_s = feed(s, running, stream="S", ties=["id"], progress=False)
         frame = results_dataframe(running, spark)
-        assert dict(frame.dtypes)["S.ts"] == "timestamp"
+        assert dict(frame.dtypes)["S_ts"] == "timestamp"
         got = frame.toArrow()
     expected = described.collect({"R": as_sources(r, fed_r.sources), "S": as_sources(s, fed_s.sources)})
     assert expected.num_rows > 10
@@ -298,6 +288,16 @@ def test_a_session_of_spark_connect_is_refused_with_the_reason() -> None:
     remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": False})()
     with numbers_to_sink() as running, pytest.raises(UnsupportedSessionError, match="classic session"):
         feed(remote, running)
+
+
+def test_the_line_in_a_cell_says_who_waits_for_whom() -> None:
+    with numbers_to_sink() as running:
+        line = FeedProgress("R", 4, Reports(), False, running=running)._cell_line()
+        assert line.startswith("feeding R: 2/4 partitions, 350 rows")
+    with join().launch(LocalRuntime()) as joined:
+        joined.send("R", {"id": [1], "ts": [1], "power": [1.0], "cool": [1]}, source="a")
+        told = "reading, waiting for stream 'S': no source has sent rows"
+        wait_for(lambda: with_waits("reading", joined).startswith(told))
 
 
 class Reports:

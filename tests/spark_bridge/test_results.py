@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_bridge.results
-from spark_bridge import ResultsLostError, UnsupportedSessionError, feed, results_dataframe
+from spark_bridge import ResultsLostError, feed, results_dataframe
 from spark_bridge.results_spool import CELL_BYTES, UnpackRows, packed, schema_in
 from spark_bridge.schemas import spark_ready, spark_schema
 from tests.spark_bridge import faulty_functions
@@ -65,7 +65,7 @@ def test_no_results_are_an_empty_frame(spark: SparkSession) -> None:
     with join().launch(LocalRuntime()) as running:
         feed(readings(spark, 10, 1, seed=1), running, stream="R", progress=False)
         frame = results_dataframe(running, spark)
-    assert frame.columns == ["R.id", "S.id", "S.ts"]
+    assert frame.columns == ["R_id", "S_id", "S_ts"]
     assert frame.count() == 0
     with launch(doubled) as silent:
         assert results_dataframe(silent, spark).count() == 0
@@ -104,12 +104,6 @@ def test_results_of_a_reader_that_died_are_lost_loudly(spark: SparkSession, monk
         running.send("in", numbers(1000))
         with pytest.raises(ResultsLostError, match="run the topology again"):
             results_dataframe(running, spark)
-
-
-def test_a_session_of_spark_connect_is_refused() -> None:
-    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with launch(doubled) as running, pytest.raises(UnsupportedSessionError, match="classic session"):
-        results_dataframe(running, remote)
 
 
 def cells(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -12,14 +12,16 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 from operators import RunningJoin, TimeWindow
 from spark_bridge import feed, feed_batch
+from spark_bridge.schemas import watermark_delays
 from tests.spark_bridge.micro_batches import SCHEMA as MICRO_BATCH
 from tests.spark_bridge.micro_batches import add_files, as_source, random_batches, streamed, trips_join
 from tests.spark_bridge.readings import plain, readings
 from tests.topology.waiting import wait_for
-from topology import InputError, LocalRuntime, SchemaError
+from topology import FlightClient, InputError, LocalRuntime, SchemaError
 
 LONG = 300
 NOW = {"availableNow": True}
@@ -133,3 +135,17 @@ def test_a_watermark_of_the_query_is_a_delay_too(spark: SparkSession, tmp_path: 
         late = [row for batch in running.late() for row in batch.to_pylist()]
     assert [(row["offset"], row["reason"]) for row in late] == [(2, "out of order")]
     assert sorted(got) == [(0, 7), (1, 7)]
+
+
+def test_of_several_watermarks_that_of_the_event_time_counts() -> None:
+    columns = StructType().add("x", "long")
+    for name, milliseconds in (("seen", 3), ("ts", 7)):
+        columns = columns.add(name, "timestamp", metadata={"spark.watermarkDelayMs": milliseconds})
+    delays = watermark_delays(columns)
+    assert delays == {"seen": 3_000, "ts": 7_000}
+    with trips_join(out_of_order=None).launch(LocalRuntime()) as running, FlightClient(running.endpoint("R")) as client:
+        with pytest.raises(InputError, match="declares no delay"):
+            client.open_feed("R", "trips", "query", delays={"seen": 3_000})
+        assert client.open_feed("R", "trips", "query", delays=delays) == -1
+        with pytest.raises(InputError, match="a delay of 7000, and this query has a delay of 3"):
+            client.open_feed("R", "trips", "query", delays={"ts": 3})

@@ -115,15 +115,15 @@ class FlightClient:
         self._act("commit", stream, source, attempt, str(rows))
 
     def open_feed(
-        self, stream: str, feed: str, query: str, take_over: bool = False, delay: tuple[str, int] | None = None
+        self, stream: str, feed: str, query: str, take_over: bool = False, delays: Mapping[str, int] | None = None
     ) -> int:
         """Give a feed to a query; return the number of its last committed micro-batch, -1 if there is none.
 
         A feed that belongs to another query is refused, unless this one takes over.
 
-        delay: the column with the event time, and how far it may go backwards, in its unit.
+        delays: columns, and how far each may go backwards, in its unit; that of the event time counts.
         """
-        told = {TAKE_OVER: int(take_over), **({} if delay is None else dict([delay]))}
+        told = {TAKE_OVER: int(take_over), **(delays or {})}
         return int(self._act("open-feed", stream, feed, query, body=json.dumps(told).encode()))
 
     def stage_micro_batch(self, stream: str, feed: str, query: str, number: int, attempt: str, batches: Batches) -> int:

@@ -131,8 +131,9 @@ class TopologyServer:
         self._require(call, Right.WRITE, stream, source=feed, query=query)
         told = read_counts(f"stream '{stream}', feed '{feed}'", body or b"{}")
         take_over = bool(told.pop(TAKE_OVER, 0))
-        delay = next((Delay(column, bound) for column, bound in told.items()), None)
         with self._explained, self._counted(call, stream, feed):
+            event_time = self._topology.require_input(stream).event_time
+            delay = next((Delay(column, bound) for column, bound in told.items() if column == event_time), None)
             return str(self._ingest.open_feed(stream, feed, query, take_over, delay)).encode()
 
     def _stage_micro_batch(self, call: Call, path: Path, chunks: Iterator[Chunk]) -> Iterator[bytes]:

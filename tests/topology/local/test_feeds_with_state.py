@@ -43,7 +43,7 @@ def stage(
 ) -> dict[str, int]:
     """Stage a micro-batch, divided at random; return the attempts that count."""
     attempts = {}
-    client.open_feed(stream, "feed", "query", delay=delay)
+    client.open_feed(stream, "feed", "query", delays=None if delay is None else dict([delay]))
     parts = choose.randrange(1, 4)
     mixed = choose.sample(rows, len(rows))
     for part in range(parts):
@@ -80,7 +80,7 @@ def test_results_over_many_lives_are_those_of_one(seed: int, tmp_path: Path, mon
     with join.launch(LocalRuntime(state=tmp_path)) as running:
         for stream in "RS":
             with FlightClient(running.endpoint(stream)) as client:
-                assert client.open_feed(stream, "feed", "query", delay=delay) == 11
+                assert client.open_feed(stream, "feed", "query", delays=None if delay is None else dict([delay])) == 11
         running.finish()
         read(running, got)
         assert running.metrics().total("late") == 0
