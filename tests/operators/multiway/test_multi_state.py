@@ -11,7 +11,7 @@ import pytest
 from operators import CountWindow, MultiJoin, TimeWindow
 from tests.comparison import assert_same_result
 from tests.operators.multiway.random_several import SeveralCase, random_case
-from topology import LocalRuntime, RunningTopology, TopologyError
+from topology import Handle, LocalRuntime, TopologyError
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
 
@@ -38,7 +38,7 @@ def check(seed: int, state: Path) -> None:
     assert_same_result(pa.Table.from_pylist(rows, expected.schema) if rows else expected, expected)
 
 
-def send(case: SeveralCase, running: RunningTopology, chance: Random, to_the_end: bool) -> None:
+def send(case: SeveralCase, running: Handle, chance: Random, to_the_end: bool) -> None:
     """Send the next rows of each source in small batches, sources in turn, some again."""
     names = [(stream, source) for stream, tables in case.sources.items() for source in tables]
     for stream, source in chance.sample(names, len(names)):
