@@ -1,10 +1,11 @@
 """A join of three streams beside DuckDB and Polars, re-run per micro-batch, and beside a cascade of two joins.
 
-Three streams take turns in micro-batches of 10,000 rows over count windows of 100,000. The query is
-`a.k = b.k AND b.k = c.k AND a.x < c.x`, with about three results a row. The peers keep the windows as tables and join
-each micro-batch with the windows of the other two, by the same condition. The cascade is what one writes by hand: a
-join of two, whose results a second join takes up. Its windows count other rows, so its results are not the same; the
-others are compared by count before any figure is printed.
+Three streams take turns in micro-batches of 10,000 rows over count windows of 100,000. There are two queries, each with
+about three results a row: `a.k = b.k AND b.k = c.k AND a.x < c.x`, and two bands, `abs(a.x - b.x) <= d AND
+abs(b.x - c.x) <= d`. The peers keep the windows as tables and join each micro-batch with the windows of the other two,
+by the same condition. The cascade is what one writes by hand: a join of two, whose results a second join takes up.
+Its windows count other rows, so its results are not the same; the others are compared by count before any figure is
+printed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,11 +29,54 @@ from operators import CountWindow, MultiJoin, StreamJoin
 from topology import DEFAULT_STREAM, LocalRuntime, MapBatches, Topology, TopologyBuilder
 
 NAMES = ("a", "b", "c")
-ON = "a.k = b.k AND b.k = c.k AND a.x < c.x"
 MATCHES = 3.0
 """Results that belong to a row, about."""
 
+GREATEST = 10**9
+"""Values of `x` are integers below it, so that all engines compute the same."""
+
 Batches = list[tuple[str, pa.Table]]
+Frames = dict[str, pl.LazyFrame]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One condition, in our words, in DuckDB's, and as joins of Polars frames whose columns begin with their names."""
+
+    name: str
+    ours: str
+    duckdb: str
+    polars: Callable[[Frames, str], pl.LazyFrame]
+
+
+def _equalities() -> Query:
+    def joined(frames: Frames, latest: str) -> pl.LazyFrame:
+        first, second, third = sorted(NAMES, key=lambda name: name != latest)
+        found = frames[first].join(frames[second], left_on=f"{first}_k", right_on=f"{second}_k")
+        found = found.join(frames[third], left_on=f"{first}_k", right_on=f"{third}_k")
+        return found.filter(pl.col("a_x") < pl.col("c_x"))
+
+    on = "a.k = b.k AND b.k = c.k AND a.x < c.x"
+    return Query("equalities", on, on, joined)
+
+
+def _bands(window: int) -> Query:
+    width = round(GREATEST * MATCHES**0.5 / (2 * window))
+
+    def near(one: str) -> list[pl.Expr]:
+        return [pl.col(f"{one}_x") >= pl.col("b_x") - width, pl.col(f"{one}_x") <= pl.col("b_x") + width]
+
+    def joined(frames: Frames, latest: str) -> pl.LazyFrame:
+        ends = [name for name in NAMES if name != "b"]
+        first, last = ends if latest != "c" else ends[::-1]  # the micro-batch takes part in the first join
+        return frames["b"].join_where(frames[first], *near(first)).join_where(frames[last], *near(last))
+
+    return Query(
+        "two bands",
+        f"abs(a.x - b.x) <= {width} AND abs(b.x - c.x) <= {width}",
+        f"a.x BETWEEN b.x - {width} AND b.x + {width} AND c.x BETWEEN b.x - {width} AND b.x + {width}",
+        joined,
+    )
 
 
 def run(quick: bool) -> dict[str, Any]:
@@ -39,21 +84,32 @@ def run(quick: bool) -> dict[str, Any]:
     window, batch, rounds = (20_000, 5_000, 3) if quick else (100_000, 10_000, 10)
     keys = int(window * (1 / (2 * MATCHES)) ** 0.5)
     filling, measured = _batches(window, batch, rounds, keys)
-    rows = 3 * rounds * batch
-    ours, results = _ours(filling, measured, window)
+    rows = []
+    for query in (_equalities(), _bands(window)):
+        rows.append(_row(query, filling, measured, window))
+    cascade = _cascade(filling, measured, window)
+    ours = rows[0]["ours"]
+    print(f"cascade of two joins, equalities: {cascade:,.0f} rows a second, ours {ours:,.0f}")
+    rows.append({"case": "cascade of two joins", "ours": ours, "peers": {"cascade": cascade}, "ratio": ours / cascade})
+    return {"name": "multiway", "rows": rows}
+
+
+def _row(query: Query, filling: Batches, measured: Batches, window: int) -> dict[str, Any]:
+    ours, results = _ours(query, filling, measured, window)
     peers: dict[str, float] = {}
     for name, peer in (("DuckDB", _DuckDB), ("Polars", _Polars)):
-        rate, count = _peer(peer(), filling, measured, window)
-        assert count == results, f"{name} finds {count} results, we find {results}"
+        rate, count = _peer(peer(query), filling, measured, window)
+        assert count == results, f"{query.name}: {name} finds {count} results, we find {results}"
         peers[name] = rate
-    cascade = _cascade(filling, measured, window)
-    print(f"windows of {window:,} rows, micro-batches of {batch:,}, {results / rows:.2f} results a row; rows a second")
-    for name, rate in {"ours": ours, **peers, "cascade of two joins": cascade}.items():
+    batch, sent = measured[0][1].num_rows, sum(rows.num_rows for _, rows in measured)
+    print(
+        f"{query.name}: windows of {window:,} rows, micro-batches of {batch:,}, {results / sent:.2f} results a row; "
+        f"rows a second"
+    )
+    for name, rate in {"ours": ours, **peers}.items():
         print(f"  {name:<22}{rate:>14,.0f}")
-    best = max(peers.values())
-    row = {"case": f"three streams, batch {batch}", "ours": ours, "peers": peers, "ratio": ours / best}
-    other = {"case": "cascade of two joins", "ours": ours, "peers": {"cascade": cascade}, "ratio": ours / cascade}
-    return {"name": "multiway", "rows": [row, other]}
+    case = f"three streams, {query.name}, batch {batch}"
+    return {"case": case, "ours": ours, "peers": peers, "ratio": ours / max(peers.values())}
 
 
 def _batches(window: int, batch: int, rounds: int, keys: int) -> tuple[Batches, Batches]:
@@ -64,7 +120,12 @@ def _batches(window: int, batch: int, rounds: int, keys: int) -> tuple[Batches, 
         ids = first[name] + np.arange(batch)
         first[name] += batch
         return pa.table(
-            {"id": ids, "k": chance.integers(0, keys, batch), "x": chance.random(batch), "ts": ids // batch}
+            {
+                "id": ids,
+                "k": chance.integers(0, keys, batch),
+                "x": chance.integers(0, GREATEST, batch),
+                "ts": ids // batch,
+            }
         )
 
     def turns(count: int) -> Batches:
@@ -104,10 +165,11 @@ def _timed(
     return sum(rows.num_rows for _, rows in measured) / seconds, sum(counts)
 
 
-def _ours(filling: Batches, measured: Batches, window: int) -> tuple[float, int]:
+def _ours(query: Query, filling: Batches, measured: Batches, window: int) -> tuple[float, int]:
     join = MultiJoin(
-        NAMES, ON, CountWindow(window), select=["a.id", "b.id", "c.id"], event_time="ts", step_rows=len(filling[0][1])
-    )
+        NAMES, query.ours, CountWindow(window), select=["a.id", "b.id", "c.id"], event_time="ts",
+        step_rows=len(filling[0][1]),
+    )  # fmt: skip
     everything = join.collect({name: [rows for each, rows in filling + measured if each == name] for name in NAMES})
     before = join.collect({name: [rows for each, rows in filling if each == name] for name in NAMES})
     rate, found = _timed(join.topology(), filling, measured, lambda metrics: metrics.total("answered"))
@@ -144,31 +206,28 @@ def _named(rows: pa.RecordBatch) -> pa.RecordBatch:
 class _DuckDB:
     """The windows are Arrow tables; each micro-batch is joined with the other two."""
 
-    def __init__(self) -> None:
+    def __init__(self, query: Query) -> None:
+        self._query = f"SELECT a.id AS i, b.id AS j, c.id AS l FROM a, b, c WHERE {query.duckdb}"
         self._connection = duckdb.connect(config={"threads": 2})
 
     def join(self, latest: str, batch: pa.Table, windows: dict[str, pa.Table]) -> int:
         for name in NAMES:
             self._connection.register(name, batch if name == latest else windows[name])
-        query = f"SELECT a.id AS i, b.id AS j, c.id AS l FROM a, b, c WHERE {ON}"
-        return int(self._connection.sql(query).to_arrow_table().num_rows)
+        return int(self._connection.sql(self._query).to_arrow_table().num_rows)
 
 
 class _Polars:
-    """As `_DuckDB`: two equality joins and a filter, smallest first."""
+    """As `_DuckDB`; the micro-batch takes part in the first of two joins."""
+
+    def __init__(self, query: Query) -> None:
+        self._join = query.polars
 
     def join(self, latest: str, batch: pa.Table, windows: dict[str, pa.Table]) -> int:
-        frames = {
-            name: pl.from_arrow(batch if name == latest else windows[name]).lazy().rename({"id": f"{name}_id"})
-            for name in NAMES
-        }
-        first, second, third = sorted(NAMES, key=lambda name: name != latest)
-        joined = frames[first].join(frames[second], on="k", suffix=f"_{second}").join(
-            frames[third], on="k", suffix=f"_{third}"
-        )  # fmt: skip
-        x = {first: "x", second: f"x_{second}", third: f"x_{third}"}
-        found = joined.filter(pl.col(x["a"]) < pl.col(x["c"])).select("a_id", "b_id", "c_id").collect()
-        return int(found.height)
+        frames = {}
+        for name in NAMES:
+            table = batch if name == latest else windows[name]
+            frames[name] = pl.DataFrame(pl.from_arrow(table)).lazy().rename(lambda column, of=name: f"{of}_{column}")
+        return int(self._join(frames, latest).select("a_id", "b_id", "c_id").collect().height)
 
 
 def _peer(peer: _DuckDB | _Polars, filling: Batches, measured: Batches, window: int) -> tuple[float, int]:
