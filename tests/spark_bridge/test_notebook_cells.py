@@ -1,4 +1,4 @@
-"""The cells of the notebooks of examples/ run one after the other in this process, with its Spark."""
+"""The cells of notebooks of examples/ that need no cluster run one after the other here, with the tests' Spark."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def run_cells(name: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
     names: dict[str, Any] = {}
     for cell in nbformat.read(EXAMPLES / f"{name}.ipynb", 4).cells:
         if cell.cell_type == "code":
-            source = cell.source.replace('RayRuntime(address="local")', "RayRuntime()")  # there is a cluster
-            exec(compile(source, f"{name}.ipynb", "exec"), names)  # noqa: S102  our own files
+            exec(compile(cell.source, f"{name}.ipynb", "exec"), names)  # noqa: S102  our own files
     return names
 
 
@@ -43,8 +42,3 @@ def test_a_streaming_chart(spark: SparkSession, monkeypatch: pytest.MonkeyPatch)
     found = run_cells("streaming_chart", spark, monkeypatch)
     assert found["table"]["count"].sum() > 1000
     assert not spark.streams.active
-
-
-def test_the_same_on_a_cluster(spark: SparkSession, ray_cluster: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = run_cells("on_a_cluster", spark, monkeypatch)
-    assert len(found["table"]) > 1000
