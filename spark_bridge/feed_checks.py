@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 
 from spark_bridge.schemas import arrow_schema, needed_names, reordered, watermark_delays
 from topology import Handle, InputError, Topology, check_event_time
@@ -66,9 +63,9 @@ def chosen(df: DataFrame, names: list[str]) -> DataFrame:
     return df if df.columns == names else df.select(*map(column, names))
 
 
-def column(name: str) -> Any:
-    """Return the column of exactly that name, whatever characters it contains."""
-    return sql.col("`" + name.replace("`", "``") + "`")
+def column(name: str) -> str:
+    """Return the column of exactly that name, whatever characters it contains; as text, for sessions of both kinds."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def checked_schema(df: DataFrame, running: Handle, stream: str) -> pa.Schema:
