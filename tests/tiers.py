@@ -1,11 +1,11 @@
 """Which tests run in which tier, and on which worker.
 
 A plugin of pytest. `make check` is the quick tier (`--quick`): no Ray, no Spark, no recorded data, nothing marked
-`thorough`, and a tenth of the random examples. `make test` is everything except `slow`, with half of the random
+`thorough`, and a tenth of the random examples. `make test` is everything except `slow`, with a third of the random
 examples: they are others in each run. With `--slow` all of it.
 
-With several workers (pytest-xdist), tests of joins that need Ray share one of them and its cluster, the others that
-need Ray a second one, and those that need Spark alone a third. Tests with clusters or machines of their own
+With several workers (pytest-xdist), half of the tests that need Ray share one of them and its cluster, the other half
+a second one, and those that need Spark alone a third. Tests with clusters or machines of their own
 (`machines`) disturb nobody and may run beside them. The tests of a file stay together, because they share fixtures.
 """
 
@@ -18,11 +18,11 @@ CLUSTERS = {"ray_cluster": "ray", "machines": "ray", "spark": "spark"}
 """The fixtures that start a cluster, and the markers that their users get."""
 
 NOT_QUICK = {*CLUSTERS.values(), "realdata", "slow", "thorough"}
-JOINS_ON_RAY = "joins on ray"
+SECOND_HALF = ("tests/operators/", "tests/interlace/", "tests/docs/")
 """Half of the tests that need Ray; they have a cluster to themselves, since both halves often wait."""
 
-QUICK_SHARE, SHARE = 10, 2
-"""The quick tier runs one random example in 10, the usual one every other."""
+QUICK_SHARE, SHARE = 10, 3
+"""The quick tier runs one random example in 10, the usual one every third."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at markers, and pytest-xdist at groups
@@ -58,8 +58,8 @@ def _group(items: list[pytest.Item]) -> None:
     """Name the tests that stay on one worker. The clusters' tests take longest, so workers begin with them."""
     for item in items:
         cluster = _cluster_of(item)
-        if cluster == "ray" and "operators" in item.path.parts:
-            cluster = JOINS_ON_RAY
+        if cluster == "ray" and item.nodeid.startswith(SECOND_HALF):
+            cluster = "ray, second half"
         item.add_marker(pytest.mark.xdist_group(cluster or item.path.stem))
     items.sort(key=_turn)
 

@@ -295,12 +295,6 @@ MISTAKES: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ),
     ("Spark and others", {"left": spark_frame(False)}, il.JoinError, "frame 'right' is Python and the other one Spark"),
     (
-        "a streaming frame",
-        {"left": spark_frame(True), "right": spark_frame(True)},
-        il.JoinError,
-        "frame 'left' is a streaming DataFrame, and il.join takes bounded frames: read it with",
-    ),
-    (
         "Spark without order",
         {"left": spark_frame(False), "right": spark_frame(False), "window": il.CountWindow(5)},
         il.JoinError,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from operators import StreamJoin, TimeWindow
+from operators import StreamJoin, TimeWindow, count, max, min, sum
 from operators.query.kinds import Kind
 from operators.steady_results import conformed
 
-KINDS = [str(kind) for kind in Kind if not kind.is_as_of]
+AGGREGATE = "aggregate"
+KINDS = [*(str(kind) for kind in Kind if not kind.is_as_of and not kind.is_aggregate), AGGREGATE]
 R = pa.schema({"ts": pa.int64(), "x": pa.float64()})
 S = pa.schema(
     {
@@ -23,6 +24,9 @@ S = pa.schema(
 
 
 def join(kind: str, select: list[str] | None = None) -> StreamJoin:
+    if kind == AGGREGATE:
+        values = {"n": count(), "most": max("S.day"), "least": min("S.word"), "sum": sum("S.x")}
+        return StreamJoin("R", "S", "R.x < S.x", TimeWindow(5), aggregate=values, event_time="ts", step_rows=10)
     return StreamJoin("R", "S", "R.x < S.x", TimeWindow(5), kind=kind, event_time="ts", select=select, step_rows=10)
 
 

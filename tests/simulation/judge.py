@@ -67,7 +67,7 @@ class Judge:
         missing = [number for number in range(max(self.late, default=-1) + 1) if number not in self.late]
         if missing:
             raise WrongError(f"late rows {missing} were never reported")
-        reported = [] if not self.late else late_rows(pa.Table.from_batches([self.late[n] for n in sorted(self.late)]))
+        reported = [] if not self.late else late_rows(pa.concat_tables(self._late_in_one_unit()))
         if len({row[:3] for row in reported}) < len(reported):
             raise WrongError("a row was reported as late twice")
         by_timing = {row[:3] for row in reported if row[4] in BY_TIMING}
@@ -90,6 +90,19 @@ class Judge:
                 f"{rows} rows came in: {self.joined} joined, {self.unmatched} unmatched, {self.rejected} rejected, "
                 f"{len(reported) - self.rejected} late"
             )
+
+    def _late_in_one_unit(self) -> list[pa.Table]:
+        """The late rows; each stream reports its own unit, and the law counts in the finest of all."""
+        tables = [table for of_stream in self._case.sources.values() for table in of_stream.values()]
+        kinds = [table["ts"].type for table in tables if "ts" in table.column_names]
+        units = {kind.unit for kind in kinds if pa.types.is_timestamp(kind)}
+        finest = next((unit for unit in ("ns", "us", "ms", "s") if unit in units), None)
+        found = [pa.Table.from_batches([self.late[number]]) for number in sorted(self.late)]
+        if finest is None:
+            return found
+        place = found[0].schema.get_field_index("event_time")
+        in_unit = [rows["event_time"].cast(pa.timestamp(finest)) for rows in found]
+        return [rows.set_column(place, "event_time", times) for rows, times in zip(found, in_unit, strict=True)]
 
     def _without(self, gone: set[Row]) -> Expected:
         """What is right, given which rows were late because of timing: the join of all others."""

@@ -103,11 +103,11 @@ def speculative_tasks(folder: Path) -> int:
 
 
 @pytest.mark.spark
-@pytest.mark.thorough
+@pytest.mark.slow  # minutes: programs die and start again
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 @pytest.mark.parametrize(
     ("batches", "deaths"),
-    [(2, ("executor",)), pytest.param(6, ("driver", "executor", "topology", None), marks=pytest.mark.slow)],
+    [(2, ("executor",)), (6, ("driver", "executor", "topology", None))],
     ids=["short", "long"],
 )
 def test_whoever_dies_the_result_is_that_of_the_oracle(

@@ -296,8 +296,8 @@ def test_the_line_in_a_cell_says_who_waits_for_whom() -> None:
         assert line.startswith("feeding R: 2/4 partitions, 350 rows")
     with join().launch(LocalRuntime()) as joined:
         joined.send("R", {"id": [1], "ts": [1], "power": [1.0], "cool": [1]}, source="a")
-        told = "reading, waiting for stream 'S': no source has sent rows"
-        wait_for(lambda: with_waits("reading", joined).startswith(told))
+        told = ", event time 1, waiting for stream 'S': no source has sent rows"
+        wait_for(lambda: with_waits("reading", joined).startswith(f"reading{told}"))
 
 
 class Reports:

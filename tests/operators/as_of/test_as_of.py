@@ -184,7 +184,7 @@ def test_on_ray() -> None:
 
 
 @pytest.mark.usefixtures("ray_cluster")
-@settings(max_examples=2, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=1, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(cases())
 def test_random_joins_on_ray(case: dict[str, Any]) -> None:
     assert_same_result(join_of(case).collect(case["sources"], RayRuntime(placement="per-task")), expected(case))

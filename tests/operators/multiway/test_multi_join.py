@@ -322,8 +322,7 @@ def test_a_join_of_several_streams_on_ray() -> None:
     windows: dict[str, Any] = {"a": CountWindow(300), "b": TimeWindow(250, 50), "c": CountWindow(280, 7)}
     join = MultiJoin(["a", "b", "c"], ON, windows, select=["a.id", "b.id", "c.id"], event_time="ts", step_rows=500)
     assert_same_result(join.collect(SOURCES, RayRuntime(placement="per-task")), oracle_several_by_key())
-    for seed in (3, 4):
-        check(seed, RayRuntime())
+    check(3, RayRuntime())
 
 
 @pytest.mark.slow

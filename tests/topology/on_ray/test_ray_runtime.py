@@ -304,7 +304,7 @@ def test_an_error_in_a_task_is_reported_with_its_place_and_traceback() -> None:
         error = failed.value
         assert error.component == "bolt"
         assert error.task in (0, 1)
-        assert error.traceback_text.startswith("Traceback")
+        assert error.traceback_text.startswith("at rows from 0 on of in from in:\nTraceback")
         assert "in on_batch" in error.traceback_text
         assert "topology/task_loop.py" not in error.traceback_text
         assert "ValueError: cannot stand 13" in str(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -133,7 +135,7 @@ def test_a_program_that_is_killed_goes_on_with_its_source(tmp_path: Path) -> Non
     for kill_after in (50, 400, None):
         died = subprocess.Popen(
             [sys.executable, str(program), str(tmp_path / "state"), str(log)], stdout=subprocess.PIPE, text=True,
-            cwd=Path(__file__).parents[3],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         )  # fmt: skip
         assert died.stdout is not None
         for count, line in enumerate(died.stdout):
@@ -142,8 +144,8 @@ def test_a_program_that_is_killed_goes_on_with_its_source(tmp_path: Path) -> Non
             if line.endswith("\n"):
                 number, x, total = map(int, line.split())
                 assert found.setdefault(number, (x, total)) == (x, total)
-        died.wait()
         died.stdout.close()
+        assert died.wait() == (0 if kill_after is None else -signal.SIGKILL)
     judge(found)
 
 
