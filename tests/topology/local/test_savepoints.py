@@ -13,7 +13,17 @@ import pytest
 from operators import CountWindow, RunningJoin, StreamJoin
 from tests.s3_server import below, s3_server
 from tests.topology.waiting import wait_for
-from topology import LocalRuntime, Store, StoreError, Topology, TopologyBuilder, TopologyError, bolt, open_store
+from topology import (
+    LocalRuntime,
+    RunningTopology,
+    Store,
+    StoreError,
+    Topology,
+    TopologyBuilder,
+    TopologyError,
+    bolt,
+    open_store,
+)
 from topology.durable import copying
 from topology.graph.messages import Barrier
 from topology.journal.snapshots import Snapshot, Snapshots
@@ -171,6 +181,11 @@ def numbering() -> Topology:
     return builder.build()
 
 
+def has_checkpoint(running: RunningTopology) -> bool:
+    vitals = running.status().workers[0].vitals
+    return vitals is not None and vitals.checkpoint_bytes > 0
+
+
 def test_a_savepoint_has_the_snapshots_of_bolts(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("topology.journal.opening.SEGMENT_BYTES", 2048)
     loaded: list[str] = []
@@ -186,6 +201,8 @@ def test_a_savepoint_has_the_snapshots_of_bolts(place: str, tmp_path: Path, monk
             running.send("in", rows().slice(first, 100))
             for number, batch in running.results(numbered=True, timeout=0.05):
                 running.acknowledge(number + batch.num_rows - 1)
+            if first == 300:
+                wait_for(lambda: has_checkpoint(running), "no snapshot was kept")
         saved = running.savepoint()
         for first in range(1_000, 2_000, 100):  # it goes on, and forgets what the savepoint needs
             running.send("in", rows().slice(first, 100))
