@@ -17,6 +17,7 @@ from .kernels.columns import frozen as frozen
 from .kernels.compiled import kernel as kernel
 from .kernels.compiled import prepare_kernels as prepare_kernels
 from .kernels.linear_scan import LinearScan as LinearScan
+from .kernels.memory import array_at as array_at
 from .kernels.ordered_integers import ordered_integers as ordered_integers
 from .kernels.position_order import order_rows as order_rows
 from .kernels.radix_sort import sorted_with_order as sorted_with_order

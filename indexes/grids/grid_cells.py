@@ -21,7 +21,7 @@ import numpy as np
 
 from indexes.grids.rank_codes import CODES, RankCodes, high_code, low_code, rank_code
 from indexes.kernels.compiled import kernel
-from indexes.kernels.prefetch import prefetch
+from indexes.kernels.memory import prefetch
 from indexes.one_key.candidates import Probe, passes
 
 LINE, FULL = 8, 7

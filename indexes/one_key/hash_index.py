@@ -10,7 +10,7 @@ import numpy as np
 
 from indexes.kernels.columns import frozen
 from indexes.kernels.compiled import kernel
-from indexes.kernels.prefetch import prefetch
+from indexes.kernels.memory import prefetch
 from indexes.one_key.candidates import Probe, Visit, passes
 from indexes.one_key.key_index import KeyIndex, Parameter
 

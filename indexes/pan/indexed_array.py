@@ -8,8 +8,8 @@ import numpy as np
 
 from indexes.kernels.columns import frozen
 from indexes.kernels.compiled import kernel
+from indexes.kernels.memory import prefetch
 from indexes.kernels.ordered_integers import GREATEST
-from indexes.kernels.prefetch import prefetch
 from indexes.pan.rebounding_search import GROUP, rebound, rebound_group
 
 AHEAD = 8

@@ -12,14 +12,11 @@ table; the caller keeps the blocks alive meanwhile.
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
-
 import numpy as np
 
 from indexes.kernels.bit_array import level_starts
-from indexes.kernels.compiled import instruction, kernel
-from indexes.kernels.interpreted import widening
+from indexes.kernels.compiled import kernel
+from indexes.kernels.memory import array_at
 from indexes.permutations.row_filter import keep_between, sort_rows
 from indexes.permutations.sorted_run import GROUP, search_group
 
@@ -32,30 +29,6 @@ PARTNER_KEYS, PARTNERS, PARTNER_ORDER, RANKS, ROWS, FIRST, WINDOWED = range(6, 1
 `WINDOWED` says whether the live ranges leave out any of the block's rows."""
 
 DONE, MORE_ROOM, TOO_LONG = range(3)
-
-
-@instruction
-def array_at(typing_context: Any, address: Any, size: Any, like: Any) -> Any:
-    """The array of so many elements at an address, of the type of the array `like`."""
-    from numba import types
-    from numba.np.arrayobj import populate_array
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = signature.return_type
-        element = context.get_data_type(kind.dtype)
-        width = context.get_constant(types.intp, context.get_abi_sizeof(element))
-        array = context.make_array(kind)(context, builder)
-        data = builder.inttoptr(arguments[0], element.as_pointer())
-        populate_array(array, data=data, shape=[arguments[1]], strides=[width], itemsize=width, meminfo=None)
-        return array._getvalue()
-
-    return types.Array(like.dtype, 1, "C")(types.intp, types.intp, like), generate
-
-
-@array_at.in_python
-def _array_at(address: int, size: int, like: np.ndarray) -> np.ndarray:
-    memory = (ctypes.c_byte * (int(size) * like.itemsize)).from_address(int(address))
-    return widening(np.frombuffer(memoryview(memory), like.dtype))
 
 
 @kernel

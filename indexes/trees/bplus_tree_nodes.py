@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from indexes.kernels.compiled import kernel
+from indexes.kernels.memory import prefetch
 from indexes.kernels.ordered_integers import GREATEST, LEAST
-from indexes.kernels.prefetch import prefetch
 from indexes.one_key.candidates import Probe, passes
 
 TALLEST = 40

@@ -8,8 +8,8 @@ import numpy as np
 
 from indexes.kernels.columns import frozen
 from indexes.kernels.compiled import kernel
+from indexes.kernels.memory import LINE, prefetch
 from indexes.kernels.ordered_integers import GREATEST
-from indexes.kernels.prefetch import LINE, prefetch
 from indexes.one_key.candidates import Probe, passes
 from indexes.one_key.subwindows import Subindex
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from indexes.kernels.columns import frozen
 from indexes.kernels.compiled import kernel
-from indexes.kernels.prefetch import LINE
+from indexes.kernels.memory import LINE
 from indexes.one_key.candidates import Probe
 from indexes.trees.atomics import acquire, fetch_add, load, release, store
 from indexes.trees.bplus_tree_insert import insert_sorted

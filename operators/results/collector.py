@@ -31,8 +31,8 @@ from operators.query.orderings import Ordering, is_aligned, open_until
 from operators.results.aggregated_rows import aggregate_maker
 from operators.results.pair_filter import PairFilter, bind_filter
 from operators.results.probe_rows import ProbeRows, ProbeStep
-from operators.results.result_kinds import ResultMaker, Results, result_maker
-from operators.results.result_order import Answer, WaitingAnswers, merge_answers, pairs_of
+from operators.results.result_kinds import AnyResults, ResultMaker, result_maker
+from operators.results.result_order import Answer, SideAnswers, WaitingAnswers, pairs_of
 from operators.results.result_rows import ResultRows
 from operators.results.result_times import EVENT_TIME, ResultTimes
 from operators.routing.pair_check import PairCheck
@@ -216,7 +216,7 @@ class CollectorTask(Task):
         """Emit the results of the probe rows up to sequence number `complete` that were not emitted early."""
         self._complete = complete
         ordered = self._ordering == "strict" and not self._aggregates
-        taken, merged = [], []
+        taken, told = [], []
         for side in (LEFT, RIGHT):
             end = self._probes[side].end(complete)
             rows = self._probes[side].take(end)
@@ -224,8 +224,8 @@ class CollectorTask(Task):
                 self._times.reach(side, end)
             answers = [self._settled(side, answer) for answer in self._waiting[side].take(end)]
             taken.append(rows)
-            merged.append(merge_answers(answers, rows.first, end, ordered))
-        results = self._results.complete((taken[LEFT], taken[RIGHT]), (merged[LEFT], merged[RIGHT]), ordered)
+            told.append(SideAnswers(answers, rows.first, end, ordered))
+        results = self._results.of_answers((taken[LEFT], taken[RIGHT]), (told[LEFT], told[RIGHT]), ordered)
         yield from self._emit(results, born)
         self._forget(complete)
 
@@ -246,7 +246,7 @@ class CollectorTask(Task):
             self._bound = [each for each in bound.values() if each is not None]
         return self._filters.get(origin)
 
-    def _emit(self, results: Results, born: float) -> Iterator[Emit]:
+    def _emit(self, results: AnyResults, born: float) -> Iterator[Emit]:
         for start in range(0, len(results), RESULT_ROWS):
             part = results.part(start, start + RESULT_ROWS)
             rows = self._rows.of(part)

@@ -6,6 +6,7 @@ Taking rows costs time proportional to their number and bytes, however many are 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.query.errors import JoinError
-from operators.results.byte_gather import gather_bytes
+from operators.results.gathering import gather_bytes
+from operators.results.pair_runs import PairRuns
 from operators.results.text_settling import Texts, is_text
 from operators.routing.growing_array import GrowingArray
 from operators.values.takeable_types import from_takeable, takeable_type, to_takeable
@@ -32,6 +34,10 @@ class PayloadColumn(ABC):
     @abstractmethod
     def take(self, positions: Int64, missing: Bool | None) -> pa.Array:
         """The values at some positions, null where the position is missing; not all are missing."""
+
+    def take_runs(self, side: int, runs: PairRuns) -> pa.Array:
+        """The values of some pairs in which these rows are of a side; there is a pair."""
+        return self.take(runs.positions(side), None)
 
     @abstractmethod
     def drop_before(self, position: int) -> None: ...
@@ -72,6 +78,11 @@ class _Validity:
 
     def __init__(self) -> None:
         self._valid: GrowingArray | None = None
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a null has come."""
+        return self._valid is not None
 
     def append(self, array: pa.Array, base: int, before: int) -> None:
         if array.null_count and self._valid is None:
@@ -122,12 +133,18 @@ class _FixedWidth(PayloadColumn):
 
     def take(self, positions: Int64, missing: Bool | None) -> pa.Array:
         index = _index(positions, self._values.base, missing)
-        values = self._values.values.take(index)
+        return self._array(self._values.values.take(index), self._validity.take(index, missing))
+
+    def take_runs(self, side: int, runs: PairRuns) -> pa.Array:
+        if self._validity.has_nulls or self._dtype.kind != "u":
+            return super().take_runs(side, runs)
+        return self._array(runs.gather(side, self._values.values, self._values.base), None)
+
+    def _array(self, values: npt.NDArray[Any], validity: pa.Buffer | None) -> pa.Array:
+        rows = len(values)
         if self._boolean:
             values = np.packbits(values, bitorder="little")
-        return pa.Array.from_buffers(
-            self._kind, len(positions), [self._validity.take(index, missing), pa.py_buffer(values)]
-        )
+        return pa.Array.from_buffers(self._kind, rows, [validity, pa.py_buffer(values)])
 
     def drop_before(self, position: int) -> None:
         self._values.drop_before(position)
@@ -222,6 +239,9 @@ class _Extension(PayloadColumn):
 
     def append(self, array: pa.Array) -> None:
         self._storage.append(array.storage)
+
+    def take_runs(self, side: int, runs: PairRuns) -> pa.Array:
+        return pa.ExtensionArray.from_storage(self._kind, self._storage.take_runs(side, runs))
 
     def take(self, positions: Int64, missing: Bool | None) -> pa.Array:
         return pa.ExtensionArray.from_storage(self._kind, self._storage.take(positions, missing))

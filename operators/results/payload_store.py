@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.results.pair_runs import PairRuns
 from operators.results.payload_columns import PayloadColumn, payload_column
 from operators.results.text_settling import Texts
 
@@ -39,6 +40,13 @@ class PayloadStore:
     def take_column(self, name: str, positions: Int64, nullable: bool = False) -> pa.Array:
         """One column at the given positions; if nullable, null at each position of -1. Cost: O(positions)."""
         return self._take(self.schema.get_field_index(name), positions, nullable)
+
+    def take_runs(self, name: str, side: int, runs: PairRuns) -> pa.Array:
+        """One column of pairs in which these rows are of a side. Cost: O(pairs)."""
+        number = self.schema.get_field_index(name)
+        if not len(runs):
+            return pa.nulls(0, self.schema.field(number).type)
+        return self._columns[number].take_runs(side, runs)
 
     def texts(self, name: str) -> Texts:
         """A column of strings or binary, in place, valid until the next change. Cost: O(1)."""

@@ -16,8 +16,9 @@ from operators.protocol.columns import Int64
 from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.sides import LEFT, RIGHT
 from operators.query.kinds import Kind
+from operators.results.pair_runs import PairRuns, runs_of
 from operators.results.probe_rows import TakenRows
-from operators.results.result_order import pair_up
+from operators.results.result_order import SideAnswers, pair_up
 from operators.results.unmatched import Bool, MatchedRows
 from operators.routing.growing_array import GrowingArray
 
@@ -49,6 +50,8 @@ class Results:
         return Results(self.left[start:stop], self.right[start:stop], matches, places, aggregates)
 
 
+AnyResults = Results | PairRuns
+
 NOTHING = Results(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -74,6 +77,12 @@ class ResultMaker(ABC):
 
         ordered: sort the pairs of one later row by the earlier row.
         """
+
+    def of_answers(
+        self, rows: tuple[TakenRows, TakenRows], answers: tuple[SideAnswers, SideAnswers], ordered: bool
+    ) -> AnyResults:
+        """As `complete`, from the elements' answers."""
+        return self.complete(rows, (answers[LEFT].merged, answers[RIGHT].merged), ordered)
 
     def count(self, side: int, first: int, counts: Int64) -> None:
         """Take an element's numbers of matches for rows of a side, the first at position `first`."""
@@ -111,6 +120,14 @@ class InnerPairs(ResultMaker):
 
     def pairs(self, left: Int64, right: Int64) -> Results:
         return Results(left, right)
+
+    def of_answers(
+        self, rows: tuple[TakenRows, TakenRows], answers: tuple[SideAnswers, SideAnswers], ordered: bool
+    ) -> AnyResults:
+        runs = runs_of(rows, (answers[LEFT].parts, answers[RIGHT].parts), ordered)
+        if runs is None:  # the positions of several answers alternate
+            runs = runs_of(rows, (answers[LEFT].as_one, answers[RIGHT].as_one), ordered)
+        return super().of_answers(rows, answers, ordered) if runs is None else runs
 
     def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
         return Results(*_paired(rows, matches, ordered))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +95,29 @@ def merge_answers(answers: Iterable[Answer], first: int, end: int, ordered: bool
         odd = merged[len(merged) // 2 * 2 :]
         merged = [_merge_two(one, other) for one, other in zip(merged[::2], merged[1::2], strict=False)] + odd
     return merged[0] if merged else Matches.empty(end - first)
+
+
+class SideAnswers:
+    """All answers to the rows of one side at positions [first, end).
+
+    ordered: each origin's positions ascend within a row, and so shall those of all.
+    """
+
+    def __init__(self, parts: Sequence[Answer], first: int, end: int, ordered: bool) -> None:
+        self.parts = parts
+        self._first = first
+        self._end = end
+        self._ordered = ordered
+
+    @cached_property
+    def merged(self) -> Matches:
+        """The matches of all of them. Cost: as `merge_answers`, once."""
+        return merge_answers(self.parts, self._first, self._end, self._ordered)
+
+    @property
+    def as_one(self) -> Sequence[Answer]:
+        """One answer in the place of all."""
+        return [Answer(0, self._first, self.merged)]
 
 
 def pair_up(

@@ -9,8 +9,9 @@ from operators.protocol.sides import LEFT, RIGHT
 from operators.query.expressions import Column, Expression
 from operators.query.kinds import Kind
 from operators.results.absent_side import evaluate_beside_nothing
+from operators.results.pair_runs import PairRuns
 from operators.results.payload_store import PayloadStore
-from operators.results.result_kinds import Results
+from operators.results.result_kinds import AnyResults
 from operators.results.text_settling import Texts
 from operators.values.evaluation import evaluate
 from operators.values.selection import Selection
@@ -75,12 +76,12 @@ class ResultRows:
         assert store is not None, "a pair has a row on either side"
         return store
 
-    def of(self, results: Results) -> pa.RecordBatch:
+    def of(self, results: AnyResults) -> pa.RecordBatch:
         """The rows to show. Cost: O(results) per column."""
         columns: list[tuple[int, str, pa.Array]] = []
-        for side, positions in ((LEFT, results.left), (RIGHT, results.right)):
+        for side in (LEFT, RIGHT):
             for each in self._shown[side]:
-                columns.append((each.place, each.name, self._column(side, each.column, positions)))
+                columns.append((each.place, each.name, self._column(side, each.column, results)))
         for item in self._computed_items:
             columns.append((item.place, item.name, self._computed(item.expression, results)))
         counted = self._counted
@@ -90,24 +91,24 @@ class ResultRows:
             columns.append((aggregated.place, aggregated.name, values))
         columns.sort(key=lambda column: column[0])
         if not columns:  # rows without columns still count
-            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(results.left), pa.struct([])))
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(results), pa.struct([])))
         return pa.record_batch([array for _, _, array in columns], names=[name for _, name, _ in columns])
 
-    def _computed(self, expression: Expression, results: Results) -> pa.Array:
-        positions = (results.left, results.right)
-
+    def _computed(self, expression: Expression, results: AnyResults) -> pa.Array:
         def column(wanted: Column) -> pa.Array:
             side = self._selection.roles.index(wanted.stream or "")
-            return self._column(side, wanted.name, positions[side])
+            return self._column(side, wanted.name, results)
 
         for role, store in zip(self._selection.roles, self._stores, strict=True):
             if store is None:
-                return evaluate_beside_nothing(expression, column, role, len(results.left))
+                return evaluate_beside_nothing(expression, column, role, len(results))
         return evaluate(expression, column)
 
-    def _column(self, side: int, name: str, positions: Int64) -> pa.Array:
+    def _column(self, side: int, name: str, results: AnyResults) -> pa.Array:
         """A column of a side's rows, null where there is no row."""
         store = self._stores[side]
         if store is None:
-            return pa.nulls(len(positions))
-        return store.take_column(name, positions, nullable=self._nullable)
+            return pa.nulls(len(results))
+        if isinstance(results, PairRuns):
+            return store.take_runs(name, side, results)
+        return store.take_column(name, results.right if side else results.left, nullable=self._nullable)

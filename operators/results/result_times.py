@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from operators.protocol.columns import Int64
 from operators.protocol.sides import LEFT, RIGHT
-from operators.results.result_kinds import NOBODY, Results
+from operators.results.result_kinds import NOBODY, AnyResults
 from operators.routing.growing_array import GrowingArray
 from topology import Time, Times, event_times
 
@@ -67,7 +67,7 @@ class ResultTimes:
         first: Time = own.values[0].item()
         return min(first, self._reached)
 
-    def of(self, results: Results) -> pa.Array:
+    def of(self, results: AnyResults) -> pa.Array:
         """The event times of results. Cost: O(results)."""
         if self._of is not None:
             times = self._at(self._of, (results.left, results.right)[self._of])

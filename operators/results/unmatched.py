@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from indexes import Matches, frozen
-from operators.results.match_marks import mark, mark_first, mark_first_pairs
+from indexes import Matches, frozen, kernel
 from operators.results.probe_rows import TakenRows
 from operators.routing.growing_array import GrowingArray
 
@@ -45,7 +44,7 @@ class MatchedRows:
 
     def mark(self, positions: Int64) -> None:
         """Mark rows that have pairs; a row may be named several times. Cost: O(positions)."""
-        mark(frozen(positions), self.first, self._matched.values)
+        _mark(frozen(positions), self.first, self._matched.values)
 
     def mark_later(self, rows: TakenRows, matches: Matches) -> None:
         """Mark the complete rows of this side that have matches. Cost: O(rows)."""
@@ -55,7 +54,7 @@ class MatchedRows:
     def mark_first(self, positions: Int64) -> Int64:
         """As `mark`; returns the newly marked positions, each once, in the given order."""
         found = np.empty(min(len(positions), len(self._matched)), np.int64)
-        return found[: mark_first(frozen(positions), self.first, self._matched.values, found)]
+        return found[: _mark_first(frozen(positions), self.first, self._matched.values, found)]
 
     def mark_first_pairs(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches]) -> Int64:
         """Mark the left rows of all pairs of complete rows; return the newly marked ones, at their first pairs.
@@ -64,7 +63,7 @@ class MatchedRows:
         """
         left, right = matches
         found = np.empty(len(self._matched), np.int64)
-        size = mark_first_pairs(
+        size = _mark_first_pairs(
             frozen(rows[0].seq), frozen(rows[1].seq), rows[0].first,
             frozen(left.offsets), frozen(left.positions), frozen(right.offsets), frozen(right.positions),
             self.first, self._matched.values, found,
@@ -112,3 +111,72 @@ class MatchedRows:
         # a row is remembered as a whole
         assert self._matched.base == self._seqs.base
         assert len(self._matched) == len(self._seqs)
+
+
+@kernel
+def _mark(positions: np.ndarray, base: int, matched: np.ndarray) -> None:
+    """Mark the rows at some positions."""
+    for i in range(positions.size):
+        matched[positions[i] - base] = True
+
+
+@kernel
+def _mark_first(positions: np.ndarray, base: int, matched: np.ndarray, found: np.ndarray) -> int:
+    """Mark rows; list the newly marked ones, and return how many."""
+    size = 0
+    for i in range(positions.size):
+        if not matched[positions[i] - base]:
+            matched[positions[i] - base] = True
+            found[size] = positions[i]
+            size += 1
+    return size
+
+
+@kernel
+def _mark_first_pairs(
+    left_seqs: np.ndarray,
+    right_seqs: np.ndarray,
+    left_first: int,
+    left_offsets: np.ndarray,
+    left_positions: np.ndarray,
+    right_offsets: np.ndarray,
+    right_positions: np.ndarray,
+    base: int,
+    matched: np.ndarray,
+    found: np.ndarray,
+) -> int:
+    """Mark the left rows of all pairs, list the newly marked ones at their first pairs, and return how many.
+
+    Takes the rows of both sides in order. A left row's first pair is the one with the smallest position.
+    """
+    size, left, right = 0, 0, 0
+    while left < left_seqs.size or right < right_seqs.size:
+        take_left = left < left_seqs.size and (right == right_seqs.size or left_seqs[left] <= right_seqs[right])
+        take_right = right < right_seqs.size and (left == left_seqs.size or right_seqs[right] <= left_seqs[left])
+        own = left_first + left
+        pending = take_left and left_offsets[left + 1] > left_offsets[left] and not matched[own - base]
+        earliest = np.int64(0)
+        if pending:
+            earliest = left_positions[left_offsets[left]]
+            for i in range(left_offsets[left], left_offsets[left + 1]):
+                earliest = min(earliest, left_positions[i])
+        if take_right:
+            for i in range(right_offsets[right], right_offsets[right + 1]):
+                position = right_positions[i]
+                # in a self-join the row itself is the left row of a pair with `earliest`
+                if pending and earliest <= position:
+                    matched[own - base] = True
+                    found[size] = own
+                    size += 1
+                    pending = False
+                if not matched[position - base]:
+                    matched[position - base] = True
+                    found[size] = position
+                    size += 1
+        if pending:
+            matched[own - base] = True
+            found[size] = own
+            size += 1
+        left += take_left
+        right += take_right
+    return size
