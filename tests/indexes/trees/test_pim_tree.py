@@ -246,6 +246,7 @@ def test_nbytes_is_what_was_allocated() -> None:
         for i, batch in enumerate(batches):
             index.insert(batch)
             index.expire((i + 1) * 5000 - 50_000)
+        index.check_invariants()  # it waits for the merge
         return index
 
     fill()
