@@ -177,6 +177,7 @@ class RouterTask(Task):
                 yield Emit(self._expired(side, keyed[side], step))
         yield Emit(punctuation)
         for side in (LEFT, RIGHT):
+            self._schedules[side].note(arrived[side], step.times[side], self._borders.units[side])
             arrived_now, live = self._borders.arrived[side], self._borders.live[side]
             for segment, first, end in self._schedules[side].due(arrived_now, live):
                 yield Emit(Merge(side, segment, first, end).to_batch())

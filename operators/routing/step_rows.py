@@ -15,6 +15,7 @@ from operators.protocol.sides import LEFT, RIGHT
 from operators.query.windows import CountWindow, Window
 from operators.routing.key_ordinals import KeyedRows
 from operators.routing.liveness import Liveness, Times, liveness
+from operators.routing.merge_policy import TimeUnit
 from topology import Batch, event_times
 
 NO_ROWS: Int64 = np.empty(0, dtype=np.int64)
@@ -30,6 +31,7 @@ class StepRows:
     lives:   for the rows of each side, the positions of the other side that they may meet.
     expired: for the rows of each side, the position below which rows of the left and of the right side have expired;
              None where no rows are remembered until they expire.
+    times:   of the rows of each side.
     """
 
     batches: tuple[Batch | None, Batch | None]
@@ -37,6 +39,7 @@ class StepRows:
     before: tuple[PerSide, PerSide]
     lives: tuple[Live, Live]
     expired: tuple[tuple[Int64 | None, Int64 | None], tuple[Int64 | None, Int64 | None]]
+    times: tuple[Times, Times]
 
 
 def is_per_key(window: Window) -> bool:
@@ -65,6 +68,8 @@ class WindowBorders:
         self._arrived = [0, 0]
         self._live = [0, 0]
         self._missing = [0, 0]
+        self.units: list[TimeUnit | None] = [None, None]
+        """Of the times of each side, from its first rows on."""
 
     def begin(self, side: int, missing: int) -> None:
         """Begin behind the first rows of a side, which have all expired; positions count from there."""
@@ -106,7 +111,7 @@ class WindowBorders:
             if first is not None and len(first):
                 self._live[other] = max(self._live[other], int(first[-1]))
         expired = (self._expired(found[LEFT], seqs[LEFT]), self._expired(found[RIGHT], seqs[RIGHT]))
-        return StepRows(batches, seqs, before, (lives[LEFT], lives[RIGHT]), expired)
+        return StepRows(batches, seqs, before, (lives[LEFT], lives[RIGHT]), expired, (times[LEFT], times[RIGHT]))
 
     def _arrive(self, side: int, batch: Batch | None) -> Times:
         """Count the rows of a side, give its window their times, and return these."""
@@ -119,6 +124,7 @@ class WindowBorders:
             kind = None if event_time is None else schema.field(event_time).type
             factor = in_units(kind, schema.field(column).type)
             self._liveness[side] = liveness(window, kind, self._missing[side], factor)
+            self.units[side] = (kind, factor)
         assert batch.first == self._arrived[side], "the gate numbers the rows of a stream without gaps"
         times, _ = event_times(batch.rows.column(column))
         own = self._liveness[side]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
@@ -17,12 +18,12 @@ from operators.engines.spo_join.logical_and_element import Intersection
 from operators.engines.spo_join.mutable_element import MutableElement
 from operators.engines.spo_join.permutation_element import PermutationElement
 from operators.engines.spo_join.po_join_element import Immutable, POJoinElement, State
-from operators.engines.spo_join.state_cache import StateCache
+from operators.engines.spo_join.state_cache import STATE_INTERVAL, StateCache
 from operators.engines.spo_join.streams import RUNS, SEGMENTS, STATE
 from operators.protocol.streams import LIMITS, MERGE, STEP
 from operators.query.errors import JoinError
 from operators.query.windows import Window
-from operators.routing.merge_policy import MergePolicy, Merging, has_counted_slides
+from operators.routing.merge_policy import MergePolicy, Merging, check_merge_time, has_slides
 from topology import TopologyBuilder
 
 MUTABLE = "mutable"
@@ -39,7 +40,7 @@ class SPOJoin(Engine):
 
     elements:       PO-Join elements, among which segments are dealt round robin; None: one per core, at most 4.
     permutations:   permutation elements, which build segments beside the stream.
-    merge_interval: rows of one segment; None: as `merging` says.
+    merge_interval: rows of one segment, or in a TimeWindow the time that it covers ("1 min"); None: as `merging` says.
     probe_threads:  threads that share the segments of one PO-Join element for each probe. More elements are the better
                     way to use several cores; threads are for one element, as on Ray, that has a machine to itself.
 
@@ -50,6 +51,7 @@ class SPOJoin(Engine):
     intersection:     how these intersect; see `Intersection`.
     merging:          when a segment is due; see `Merging`.
     state:            how PO-Join elements learn what has expired; see `State`.
+    state_interval:   steps between two readings of the shared cache; None: 4.
     immutable:        the structure of a segment; see `Immutable`.
 
     No result depends on any of these: every probe row carries the positions it may meet.
@@ -57,18 +59,23 @@ class SPOJoin(Engine):
 
     elements: int | None = None
     permutations: int = 1
-    merge_interval: int | None = None
+    merge_interval: int | str | timedelta | None = None
     probe_threads: int = 1
     mutable: Mutable = "fused"
     logical_elements: int | None = None
     intersection: Intersection = "permutation"
     merging: Merging = "adaptive"
     state: State = "round robin"
+    state_interval: int | None = None
     immutable: Immutable = "po-join"
 
     def __post_init__(self) -> None:
-        for setting in ("elements", "merge_interval", "logical_elements"):
+        for setting in ("elements", "logical_elements", "state_interval"):
             check_number("SPOJoin", setting, getattr(self, setting), optional=True)
+        if isinstance(self.merge_interval, str | timedelta):
+            check_merge_time(self.merge_interval)
+        else:
+            check_number("SPOJoin", "merge_interval", self.merge_interval, optional=True)
         for setting in ("permutations", "probe_threads"):
             check_number("SPOJoin", setting, getattr(self, setting))
         check_choice("SPOJoin", "mutable", self.mutable, Mutable)
@@ -78,6 +85,8 @@ class SPOJoin(Engine):
         check_choice("SPOJoin", "immutable", self.immutable, Immutable)
         if self.merge_interval is not None and self.merging != "adaptive":
             raise JoinError(f"SPOJoin: merging={self.merging!r} fixes the interval: leave out merge_interval")
+        if self.state_interval is not None and self.state != "shared cache":
+            raise JoinError("SPOJoin: state_interval belongs to the cache: add state='shared cache', or leave it out")
         if self.mutable != "decomposed":
             for setting, default in (("intersection", "permutation"), ("logical_elements", None)):
                 value = getattr(self, setting)
@@ -103,11 +112,14 @@ class SPOJoin(Engine):
         return {self.immutable: "elements", merging: "permutations", **logical}
 
     def merge_policy(self, window: Window) -> MergePolicy:
-        if self.merging != "adaptive" and not has_counted_slides(window):
+        if self.merging != "adaptive" and not has_slides(window):
             raise JoinError(
-                f"SPOJoin: merging={self.merging!r} makes segments of slides that are counted in rows, which {window} "
-                "does not have: leave merging out, set merge_interval, or use a CountWindow that is not per key"
+                f"SPOJoin: merging={self.merging!r} makes segments of slides, and {window} has none that hold for all "
+                "keys: leave merging out, set merge_interval, or use a TimeWindow with a slide or a CountWindow that "
+                "is not per key"
             )
+        if isinstance(self.merge_interval, str | timedelta):
+            check_merge_time(self.merge_interval, window)
         return MergePolicy.of(window, self.merge_interval, self._elements, self.merging)
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
@@ -135,7 +147,8 @@ class SPOJoin(Engine):
             immutable.all_grouping(ROUTER, stream.name)
         immutable.direct_grouping(merging, SEGMENTS.name)
         if self.state == "shared cache":
-            builder.bolt(STATE_CACHE, StateCache()).global_grouping(ROUTER, LIMITS.name)
+            cache = StateCache(self.state_interval or STATE_INTERVAL)
+            builder.bolt(STATE_CACHE, cache).global_grouping(ROUTER, LIMITS.name)
             immutable.all_grouping(STATE_CACHE, STATE.name)
         return [answering, self.immutable]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,19 +30,34 @@ def hash_intersection(
 
     Cost: O(rows found by all predicates), a random access each.
     """
+    slots = 1 << max(3, (2 * block.rows - 1).bit_length())
+    table = np.full((slots, 3), -1, np.int64)
+    return intersect_by(_intersect, table, limit, block, ranges, negated, live, ordered=ordered)
+
+
+def intersect_by(
+    intersect: Callable[..., int],
+    scratch: np.ndarray,
+    limit: int,
+    block: PermutationOffsetJoin,
+    ranges: Sequence[Ranges],
+    negated: Sequence[bool],
+    live: Live,
+    *,
+    ordered: bool,
+) -> Matches | None:
+    """The matches that a kernel such as `_intersect` finds with an array of its own, `scratch`."""
     probes = len(live)
     orders = frozen(np.concatenate([run.order for run in block.runs]))
     bounds = np.cumsum([0, *(len(run) for run in block.runs)])
     starts, stops = (np.stack([each[which] for each in ranges]).astype(np.int64) for which in (0, 1))
-    slots = 1 << max(3, (2 * block.rows - 1).bit_length())
-    table = np.full((slots, 3), -1, np.int64)
     offsets = np.zeros(probes + 1, np.int64)
     positions = np.empty(block.rows + 1024, np.int64)
     row = 0
     while True:
-        row = _intersect(
+        row = intersect(
             row, orders, bounds, starts, stops, np.array(negated), live.start, live.end, block.first_position, ordered,
-            table, offsets, positions,
+            scratch, offsets, positions,
         )  # fmt: skip
         used = int(offsets[row])
         if used > limit:

@@ -11,6 +11,7 @@ ranges in different orders, so each block is one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -21,6 +22,7 @@ import pyarrow as pa
 from indexes import Live, Matches, PermutationOffsetJoin, Ranges, SortedRun
 from operators.engines.shared.answering import Answering
 from operators.engines.shared.steps import Step
+from operators.engines.spo_join.bit_intersection import bit_intersection
 from operators.engines.spo_join.hash_intersection import hash_intersection
 from operators.engines.spo_join.predicate_element import LIVE
 from operators.engines.spo_join.streams import SPOStream
@@ -32,9 +34,11 @@ from operators.protocol.stream_ids import outputs_of, stream_of
 from operators.protocol.streams import MATCHES, JoinStream
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
-Intersection = Literal["permutation", "hash set"]
-"""How the predicates' results are intersected. permutation: as in a PO-Join segment. hash set: through a hash table of
-rows, with which the paper compares."""
+Intersection = Literal["permutation", "bit array", "hash set"]
+"""How the predicates' results are intersected. permutation: as in a PO-Join segment. bit array: a bit for each row that
+a predicate found, and a logical AND, as in the paper. hash set: a hash table of rows, with which the paper compares."""
+
+INTERSECTIONS = {"bit array": bit_intersection, "hash set": hash_intersection}
 
 BlockName = tuple[int, int, int]
 """A block of the mutable part: (side, first position, rows)."""
@@ -79,6 +83,7 @@ class LogicalAndTask(Task):
         self._speaking = [_Answer() for _ in range(inputs)]
         self._reached = [-1] * inputs
         self._blocks: dict[BlockName, PermutationOffsetJoin] = {}
+        self._made: Counter[str] = Counter()  # intersections, of a step's rows with a block, by how they were made
         self._answering = Answering()
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
@@ -112,7 +117,8 @@ class LogicalAndTask(Task):
         return self._reached[origin.index] > min(self._reached)
 
     def metrics(self) -> Mapping[str, float]:
-        return {"blocks": float(len(self._blocks)), "provenance": float(len(self._provenance))}
+        made = {f"intersections:{way}": float(number) for way, number in self._made.items()}
+        return {"blocks": float(len(self._blocks)), "provenance": float(len(self._provenance)), **made}
 
     def check_invariants(self) -> None:
         # a step leaves the table when the last predicate has answered
@@ -163,8 +169,11 @@ class LogicalAndTask(Task):
 
     def _match(self, block: PermutationOffsetJoin, ranges: list[Ranges], live: Live, limit: int) -> Matches | None:
         negated, ordered = self._description.negated, self._description.ordered
-        if self._description.intersection == "hash set":
-            return hash_intersection(limit, block, ranges, negated, live, ordered=ordered)
+        if self._description.intersection != "permutation":
+            intersection = INTERSECTIONS[self._description.intersection]
+            self._made[self._description.intersection] += 1
+            return intersection(limit, block, ranges, negated, live, ordered=ordered)
+        self._made["permutation"] += 1
         return block.match(ranges, negated, live, ordered=ordered, limit=limit)
 
 

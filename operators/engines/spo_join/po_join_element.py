@@ -41,9 +41,10 @@ Immutable = Literal["po-join", "css-tree", "chained"]
 """The structure of a segment. po-join: permutation and offset arrays. css-tree: an immutable B+-tree. chained: a
 B+-tree, as a subindex of a chained index. The paper compares with the last two."""
 
-State = Literal["round robin", "shared cache"]
-"""How an element learns what has expired (section 4.2). round robin: from every order to merge, wherever that segment
-goes. shared cache: from a cache, to which the window's state is written now and then."""
+State = Literal["replacement", "round robin", "shared cache"]
+"""How an element learns what has expired (section 4.2, in the order of its three strategies). replacement: from the
+orders for its own segments, so that a new segment takes the place of the oldest. round robin: from every order to
+merge, wherever that segment goes. shared cache: from a cache, to which the window's state is written now and then."""
 
 TREES: Mapping[Immutable, str] = {"css-tree": "ImmutableBPlusTree", "chained": "BPlusTree"}
 """The index, by its name in the catalogue, of a segment that is a tree."""
@@ -104,9 +105,10 @@ class POJoinTask(StepTask):
         match stream.kind:
             case JoinStream.MERGE:
                 order = Merge.from_batch(batch)
-                if order.segment % self._parallelism == self._task:
+                own = order.segment % self._parallelism == self._task
+                if own:
                     self._tick_off(order)
-                if self._description.state == "round robin":
+                if self._description.state == "round robin" or (own and self._description.state == "replacement"):
                     self._let_go(self._limits)
             case SPOStream.SEGMENTS:
                 order, segment = self._segment(batch)

@@ -18,12 +18,14 @@ from operators.engines.spo_join.streams import STATE
 from operators.protocol.stream_ids import outputs_of
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext
 
+STATE_INTERVAL = 4
+
 
 @dataclass(frozen=True)
 class StateCache(Bolt):
     """Emits every `interval`-th state."""
 
-    interval: int = 4
+    interval: int = STATE_INTERVAL
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
