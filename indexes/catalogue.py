@@ -110,6 +110,7 @@ CATALOGUE: Mapping[str, Recipe] = {
             "fanout": (3, 4),
             "immutable_fanout": (2, 3, 4),
             "merge": ("non-blocking", "blocking"),
+            "at_once": (0, 1 << 15),
         },
     ),
     "LeveledTrees": Recipe(
@@ -150,9 +151,18 @@ CATALOGUE: Mapping[str, Recipe] = {
 
 
 def make_index(
-    name: str, *, window: int, batch: int = 1024, dimensions: int = 1, key: int = 0, first_position: int = 0
+    name: str,
+    *,
+    window: int,
+    batch: int = 1024,
+    dimensions: int = 1,
+    key: int = 0,
+    first_position: int = 0,
+    arguments: Mapping[str, Any] | None = None,
 ) -> WindowIndex:
     """Make an empty index by its name; `Place` explains the other arguments.
+
+    arguments: arguments of the index's class in place of those that suit the window.
 
     >>> type(make_index("LeveledTrees", window=1_000_000)).__name__
     'LeveledTrees'
@@ -161,4 +171,4 @@ def make_index(
         raise ValueError(f"no index is called {name!r}; choose one of {', '.join(CATALOGUE)}")
     for what, value in (("window", window), ("batch", batch), ("dimensions", dimensions)):
         check_whole_number(name, what, value)
-    return CATALOGUE[name].make(Place(window, batch, dimensions, key, first_position))
+    return CATALOGUE[name].make(Place(window, batch, dimensions, key, first_position), **(arguments or {}))

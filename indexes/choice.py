@@ -29,6 +29,10 @@ SIFTED, SIFTED_FEW = 64.0, 16.0
 """An equality, and a range, may leave up to so many rows for the other conditions to filter one by one. Each costs a
 cache line that was not prefetched."""
 
+SHARED = 2
+"""Up to so many threads, each side's rows are stored by one thread, as well in one index as in another. Only more
+threads need an index into which several insert at once."""
+
 DRIFT = 0.2
 """Distributions of earlier and later keys that differ by at most this count as the same."""
 
@@ -133,7 +137,7 @@ def choose(query: Query, observed: Observed | None = None) -> Choice:
                 "RangeTreeWindow", f"about {matches:,.0f} matches per row: its cost follows the size of the answer"
             )
         return Choice("TieredRuns", "two ranges narrow each other through the permutation of a sorted block")
-    if query.threads > 1:
+    if query.threads > SHARED:
         return Choice("PIMTree", f"{query.threads} threads insert and probe at once, each in its own partition")
     if query.counting:
         return Choice("BISort", "the matches of a range are two numbers, so counting is a subtraction")

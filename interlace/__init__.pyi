@@ -10,6 +10,7 @@ from interlace.streamlet import Streamlet as Streamlet
 from interlace.streamlet import source as source
 from interlace.watching.watch import Watch as Watch
 from operators import Aggregate as Aggregate
+from operators import ConfiguredIndex as ConfiguredIndex
 from operators import CountWindow as CountWindow
 from operators import DurationError as DurationError
 from operators import Engine as Engine
@@ -25,6 +26,7 @@ from operators import MultiRun as MultiRun
 from operators import NoWindowError as NoWindowError
 from operators import Ordering as Ordering
 from operators import PanJoin as PanJoin
+from operators import PIMTree as PIMTree
 from operators import PredicateError as PredicateError
 from operators import QueryError as QueryError
 from operators import RunningJoin as RunningJoin

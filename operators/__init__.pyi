@@ -8,6 +8,8 @@ from .engines.pan_join.description import PanJoin as PanJoin
 from .engines.scale_join.description import PROCESSING_THREAD as PROCESSING_THREAD
 from .engines.scale_join.description import ScaleJoin as ScaleJoin
 from .engines.scale_join.description import work_spread as work_spread
+from .engines.shared.configured_index import ConfiguredIndex as ConfiguredIndex
+from .engines.shared.configured_index import PIMTree as PIMTree
 from .engines.shared.engine import Engine as Engine
 from .engines.shared.index_setting import IndexSetting as IndexSetting
 from .engines.shared.work_queue import WorkQueue as WorkQueue

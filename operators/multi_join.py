@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.setting_checks import AUTO
 from operators.explanation import Explanation
 from operators.feeding import Feeding, sources_of
@@ -46,8 +47,8 @@ class MultiJoin:
                 later rows of the others may meet.
     select:     the columns to show, such as ["a.id", "c.id"], or computed ones; None: all of all.
     event_time, out_of_order, idle_after, step_rows: as for `StreamJoin`.
-    index:      the index in which the rows of a role are searched, by its name in the catalogue; "auto" chooses one for
-                each role and order of probing.
+    index:      the index in which the rows of a role are searched, by its name in the catalogue or configured; "auto"
+                chooses one for each role and order of probing.
 
     A result consists of one row of each role. It belongs to the latest of them, and all others must be live at that
     row, each by the window of its own role (docs/semantics.md). Results are ordered by the latest row, then by the
@@ -62,7 +63,7 @@ class MultiJoin:
     out_of_order: Duration | Mapping[str, Duration] | None = field(default=None, kw_only=True)
     idle_after: Duration | None = field(default=None, kw_only=True)
     step_rows: int = field(default=DEFAULT_STEP_ROWS, kw_only=True)
-    index: str = field(default=AUTO, kw_only=True)
+    index: str | ConfiguredIndex = field(default=AUTO, kw_only=True)
 
     def __post_init__(self) -> None:
         self.resolved  # noqa: B018  raises what is wrong with the arguments

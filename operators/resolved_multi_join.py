@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from indexes import check_whole_number
 from operators.bounds.intervals import bind
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.setting_checks import AUTO, check_index
 from operators.intake.event_time_settings import bounds_of, check_stream_names, idle_seconds
 from operators.intake.time_unit import finest, in_units
@@ -48,7 +49,7 @@ class ResolvedMultiJoin:
     bounds: Mapping[str, Duration]
     idle_after: float | None
     step_rows: int
-    index: str = AUTO
+    index: str | ConfiguredIndex = AUTO
 
     @property
     def stream_names(self) -> tuple[str, ...]:

@@ -82,6 +82,10 @@ class WindowIndex(ABC):
     def expire(self, below: int) -> None:  # noqa: B027  (keeping everything is correct)
         """Allow the index to drop positions < `below`: no later probe may meet them."""
 
+    def counters(self) -> Mapping[str, int]:
+        """What the index has done so far, by name, to be shown among its owner's metrics; most count nothing."""
+        return {}
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays held."""

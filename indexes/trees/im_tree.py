@@ -67,8 +67,7 @@ class IMTree(KeyIndex):
         check_whole_number("IMTree", "window", window)
         check_whole_number("IMTree", "fanout", fanout, least=3)
         check_whole_number("IMTree", "immutable_fanout", immutable_fanout, least=2)
-        if not 0 < merge_ratio <= 1:
-            raise ValueError(f"IMTree: merge_ratio must lie in (0, 1], not {merge_ratio}")
+        check_merge_ratio("IMTree", merge_ratio)
         self.window = window
         self.merge_ratio = merge_ratio
         self.fanout = fanout
@@ -161,3 +160,10 @@ class IMTree(KeyIndex):
         self._settled.check_invariants()
         # A merge buffer is not the tree in use.
         assert self._spare is not self._settled
+
+
+def check_merge_ratio(owner: str, merge_ratio: object) -> None:
+    """Refuse a value that is not a number in (0, 1]."""
+    number = isinstance(merge_ratio, int | float) and not isinstance(merge_ratio, bool)
+    if not number or not 0 < merge_ratio <= 1:  # type: ignore[operator]
+        raise ValueError(f"{owner}: merge_ratio must lie in (0, 1], not {merge_ratio!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,12 +15,15 @@ from indexes.one_key.candidates import Probe, Visit, collect
 from indexes.one_key.key_index import KeyIndex, Parameter, sorted_rows
 from indexes.trees.breadth_first_tree import FANOUT as IMMUTABLE_FANOUT
 from indexes.trees.breadth_first_tree import BreadthFirstTree, merge_live
-from indexes.trees.im_tree import FANOUT, MERGE_RATIO
+from indexes.trees.im_tree import FANOUT, MERGE_RATIO, check_merge_ratio
 from indexes.trees.partitions import Partitions
 from indexes.trees.shared_row_columns import SharedRowColumns
 
 INSERTION_DEPTH = 2
 """17 to 256 partitions, depending on how full the root is. Deeper, a small batch takes a lock for every few rows."""
+
+AT_ONCE = 1 << 15
+"""Merging up to so many rows takes hardly longer than starting a thread, so the inserting thread does it."""
 
 Structure = TypeVar("Structure", BreadthFirstTree, Partitions)
 
@@ -32,39 +35,42 @@ class View(NamedTuple):
 
     settled: BreadthFirstTree
     recent: Partitions
-    merging: Partitions | None
+    merging: Partitions | None = None
+    batch: BreadthFirstTree | None = None  # rows that have begun the merge
 
-    def partitions(self) -> list[Partitions]:
-        return [self.recent] if self.merging is None else [self.merging, self.recent]
+    def parts(self) -> list[BreadthFirstTree | Partitions]:
+        parts = (self.settled, self.merging, self.batch, self.recent)
+        return [part for part in parts if part is not None]
 
     def visits(self) -> list[Visit]:
-        parts: list[BreadthFirstTree | Partitions] = [self.settled, *self.partitions()]
-        return [part.visit for part in parts if len(part)]
+        return [part.visit for part in self.parts() if len(part)]
 
 
 class PIMTree(KeyIndex):
     """New rows in `Partitions`, one small B+-tree per key range; all others in a `BreadthFirstTree`.
 
     The PIM-Tree (section 3.3) with its non-blocking merge in two phases (section 4.2). The nodes of the immutable tree
-    at `insertion_depth` define the key ranges. When the new rows reach `merge_ratio * window`, the thread whose batch
-    reaches the limit merges both components into a new tree without the expired rows, and the ranges adapt to it:
+    at `insertion_depth` define the key ranges. When the new rows reach `merge_ratio * window`, both components are
+    merged into a new tree without the expired rows, and the ranges adapt to it:
 
-      1. The thread opens new partitions beside those to be merged, and inserts go there. Probes search the old tree,
-         the rows being merged and the newest rows. No thread waits.
+      1. The batch that reaches the limit becomes a small tree of its own, and new partitions are opened beside those to
+         be merged. From now on inserts go there, and probes search the old tree, the rows being merged and the newest
+         rows. `insert` returns, and a thread that ends with the merge builds the new tree.
       2. When the new tree is built, inserts wait, but probes do not, while the rows of phase 1 are moved into the
          partitions of the new tree. Then tree and partitions are swapped in.
 
-    With merge="blocking", inserts and probes wait until the merge is done.
+    With merge="blocking", the inserting thread merges, and inserts and probes wait until it is done. It also merges if
+    there are at most `at_once` rows.
 
     Where we depart: the paper leaves the rows of phase 1 unindexed and lets probes scan them; here they are indexed at
-    once, in the old ranges. A batch that would fill the partitions becomes part of the merge instead, so batches of
-    any size work. If phase 1 lasts so long that the new partitions fill up as well, inserts wait for its end. The
-    probe's live range, not an "edge tuple", decides which rows it may meet.
+    once, in the old ranges. If phase 1 lasts so long that the new partitions fill up as well, inserts wait for its end.
+    The probe's live range, not an "edge tuple", decides which rows it may meet. The merging thread is none of the
+    join's: one of those would be missing for the probes of the step.
 
     Threads: any number of threads may call `insert`, `insert_at`, `probe`, `count`, `expire` and `merge` at once. A
     probe meets every row whose insert had returned before the probe began. It may also meet rows that are being
     inserted, but reports none that does not match. No running probe may include positions below `expire`'s bound.
-    Call `snapshot`, `nbytes` and `check_invariants` only while nothing else runs.
+    Call `snapshot`, `nbytes` and `check_invariants` only while nothing else runs; they wait for a merge, if need be.
 
         window 16, merge_ratio 1/2, insertion_depth 1, immutable_fanout 3
         tree               2 4 4 | 5 7 8 | 9 9 11     its three leaves are the nodes at depth 1
@@ -89,6 +95,7 @@ class PIMTree(KeyIndex):
         merge: Literal["non-blocking", "blocking"] = "non-blocking",
         dimensions: int = 1,
         *,
+        at_once: int = AT_ONCE,
         key: int = 0,
         first_position: int = 0,
     ) -> None:
@@ -101,8 +108,8 @@ class PIMTree(KeyIndex):
         check_whole_number("PIMTree", "fanout", fanout, least=3)
         check_whole_number("PIMTree", "immutable_fanout", immutable_fanout, least=2)
         check_whole_number("PIMTree", "insertion_depth", insertion_depth, least=0)
-        if not 0 < merge_ratio <= 1:
-            raise ValueError(f"PIMTree: merge_ratio must lie in (0, 1], not {merge_ratio}")
+        check_whole_number("PIMTree", "at_once", at_once, least=0)
+        check_merge_ratio("PIMTree", merge_ratio)
         if merge not in ("non-blocking", "blocking"):
             raise ValueError(f'PIMTree: merge must be "non-blocking" or "blocking", not {merge!r}')
         self.window = window
@@ -111,19 +118,21 @@ class PIMTree(KeyIndex):
         self.fanout = fanout
         self.immutable_fanout = immutable_fanout
         self.merge_mode = merge
+        self.at_once = at_once
         self.recent_limit = max(1, int(merge_ratio * window))
         if self._rows is not None:
             self._rows = SharedRowColumns(dimensions - 1, first_position)
         settled = BreadthFirstTree.of(NOTHING, NOTHING, immutable_fanout)
         # Guards every field below, and `next_position` and `_below` of the base class.
         self._changed = threading.Condition()
-        self._view = View(settled, self._partitions(settled), None)
+        self._view = View(settled, self._partitions(settled))
         self._reserved = 0  # rows in the newest partitions, including those being inserted
         self._writers: dict[Partitions, int] = {}  # threads that are inserting, by partitions
         self._readers: dict[BreadthFirstTree, int] = {}  # probes that are running, by tree
         self._merging = False  # a thread is merging
         self._closed = False  # no insert may begin
-        self._failed = False  # a merge was interrupted, so rows may be missing
+        self._failed: BaseException | None = None  # what interrupted a merge, so that rows may be missing
+        self._merges = self._probes_beside_merge = 0
         self._retired: BreadthFirstTree | None = None  # the previous tree; reused when no probe reads it
 
     def parameters(self) -> dict[str, Parameter]:
@@ -134,7 +143,12 @@ class PIMTree(KeyIndex):
             "fanout": self.fanout,
             "immutable_fanout": self.immutable_fanout,
             "merge": self.merge_mode,
+            "at_once": self.at_once,
         }
+
+    def counters(self) -> Mapping[str, int]:
+        """Merges, and probes (batches of them) that were answered while a merge was going on."""
+        return {"merges": self._merges, "probes_beside_merge": self._probes_beside_merge}
 
     @property
     def recent(self) -> np.ndarray:
@@ -150,8 +164,8 @@ class PIMTree(KeyIndex):
     def nbytes(self) -> int:
         """Cost: O(1)."""
         retired = 0 if self._retired is None else self._retired.nbytes
-        recent = sum(part.nbytes for part in self._view.partitions())
-        return self._view.settled.nbytes + retired + recent + (0 if self._rows is None else self._rows.nbytes)
+        held = sum(part.nbytes for part in self._view.parts())
+        return held + retired + (0 if self._rows is None else self._rows.nbytes)
 
     def insert(self, keys: Sequence[Keys]) -> None:
         """Cost: O(n log n) to sort the batch; for each row O(log(rows of a partition)) and a share of a merge."""
@@ -189,12 +203,17 @@ class PIMTree(KeyIndex):
             super().expire(below)
 
     def merge(self) -> None:
-        """Merge now, in this thread, unless another thread is merging. Cost: O(window)."""
+        """Merge now, and wait for the end, unless a merge is going on. Cost: O(window)."""
         with self._changed:
             if self._merging or not self._reserved:
                 return
             self._merging = True
         self._merge(NOTHING, NOTHING)
+        self._wait_for_merge()
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        self._wait_for_merge()
+        return super().snapshot()
 
     def _partitions(self, settled: BreadthFirstTree) -> Partitions:
         return Partitions(settled, self.insertion_depth, self.fanout, self.recent_limit)
@@ -242,50 +261,80 @@ class PIMTree(KeyIndex):
         A merge that is interrupted (out of memory, Ctrl-C) breaks the index: all waiting and later calls raise.
         """
         try:
-            self._merge_all(keys, positions)
-        except BaseException:
+            before = self._view
+            batch = BreadthFirstTree.of(keys, positions, self.immutable_fanout)
+            opened = self._partitions(before.settled)
             with self._changed:
-                self._failed = True
-                self._changed.notify_all()
+                during = View(before.settled, opened, before.recent, batch)
+                if self.merge_mode == "non-blocking":
+                    self._view = during
+                    self._reserved = 0
+                    self._changed.notify_all()
+                else:
+                    self._closed = True
+            at_once = self.merge_mode == "blocking" or len(before.settled) + len(keys) <= self.at_once
+            if not at_once:
+                threading.Thread(target=self._merge_beside, args=(during,), name="interlace-merge").start()
+                return
+            self._build(during)
+        except BaseException as error:
+            self._fail(error)
             raise
 
-    def _check(self) -> None:
-        if self._failed:
-            raise RuntimeError("PIMTree: a merge was interrupted and rows may be missing: restore it from a snapshot")
+    def _merge_beside(self, during: View) -> None:
+        """Build in a thread of its own; what interrupts it is raised by the next call of any other."""
+        try:
+            self._build(during)
+        except BaseException as error:
+            self._fail(error)
 
-    def _merge_all(self, keys: np.ndarray, positions: np.ndarray) -> None:
-        before = self._view
+    def _fail(self, error: BaseException) -> None:
         with self._changed:
-            during = View(before.settled, self._partitions(before.settled), before.recent)
-            if self.merge_mode == "non-blocking":
-                self._view = during
-                self._reserved = 0
-            else:
-                self._closed = True
-            self._changed.wait_for(lambda: before.recent not in self._writers)
+            self._failed = error
+            self._changed.notify_all()
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            message = "PIMTree: a merge was interrupted and rows may be missing: restore it from a snapshot"
+            raise RuntimeError(message) from self._failed
+
+    def _wait_for_merge(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._merging or self._failed is not None)
+            self._check()
+
+    def _build(self, during: View) -> None:
+        """Both phases, from the view that is in use during the first to that after the merge."""
+        merging, batch = during.merging, during.batch
+        assert merging is not None
+        assert batch is not None
+        with self._changed:
+            self._changed.wait_for(lambda: merging not in self._writers)
             spare = None if self._retired in self._readers else self._retired
             self._retired = None
-        recent_keys, recent_positions = before.recent.entries()
-        both = np.empty((2, len(recent_keys) + len(keys)), np.int64)
-        rows = merge_live(recent_keys, recent_positions, keys, positions, self._below, both)
-        settled = before.settled.merged(frozen(both[0, :rows]), frozen(both[1, :rows]), self._below, spare)
+        recent_keys, recent_positions = merging.entries()
+        both = np.empty((2, len(recent_keys) + len(batch)), np.int64)
+        rows = merge_live(recent_keys, recent_positions, *batch.entries(), self._below, both)
+        settled = during.settled.merged(frozen(both[0, :rows]), frozen(both[1, :rows]), self._below, spare)
         with self._changed:
             self._closed = True
             self._changed.wait_for(lambda: during.recent not in self._writers)
             recent = self._partitions(settled)
             recent.add(*during.recent.entries())
             self._reserved = len(recent)
-            self._view = View(settled, recent, None)
-            self._retired = before.settled
+            self._view = View(settled, recent)
+            self._retired = during.settled
             self._closed = self._merging = False
+            self._merges += 1
             self._changed.notify_all()
 
     def _open_view(self) -> View:
         with self._changed:
             if self.merge_mode == "blocking":
-                self._changed.wait_for(lambda: not self._merging or self._failed)
+                self._changed.wait_for(lambda: not self._merging or self._failed is not None)
             self._check()
             _enter(self._readers, self._view.settled)
+            self._probes_beside_merge += self._view.merging is not None
             return self._view
 
     def _close_view(self, view: View) -> None:
@@ -303,10 +352,11 @@ class PIMTree(KeyIndex):
         return self._view.visits()
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        parts = [self._view.settled.entries(), *(part.entries() for part in self._view.partitions())]
+        parts = [part.entries() for part in self._view.parts()]
         return np.concatenate([keys for keys, _ in parts]), np.concatenate([positions for _, positions in parts])
 
     def check_invariants(self) -> None:
+        self._wait_for_merge()
         super().check_invariants()
         # No thread inserts, merges or probes.
         assert not self._writers
@@ -316,6 +366,7 @@ class PIMTree(KeyIndex):
         # There is one set of partitions; its rows are counted and it is not full.
         assert self._reserved == len(self._view.recent) < self.recent_limit
         assert self._view.merging is None
+        assert self._view.batch is None
         self._view.recent.check_invariants()
         # The ranges come from the tree in use.
         assert self._view.recent.arrays.tree is self._view.settled.arrays

@@ -19,6 +19,7 @@ from indexes import EVERYWHERE, Live, prepare_kernels
 from operators.bounds.bound_dimension import BoundDimension
 from operators.bounds.dimension_keys import are_values_needed
 from operators.bounds.intervals import bind
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.setting_checks import AUTO
 from operators.multiway.combinations import Combinations, Pipeline, Stage, TooManyError
 from operators.multiway.multi_selection import MultiSelection
@@ -68,7 +69,7 @@ class MultiElement(Bolt):
     selection: MultiSelection
     timed: bool = False
     time_of: int | None = None
-    index: str = AUTO
+    index: str | ConfiguredIndex = AUTO
     beside = "sinks"
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from indexes import Choice, Interval, Keys, Live, Matches, Observed, WindowIndex, make_index
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.index_setting import ROWS_OF_A_TIME_WINDOW, IndexSetting, asked_of
 from operators.engines.shared.setting_checks import AUTO
 from operators.multiway.role_window import RoleWindow
@@ -22,9 +23,11 @@ class RoleIndex:
     It is made when a probe first needs it, with the rows that are live then, and takes in new rows from then on.
     """
 
-    def __init__(self, role: RoleWindow, links: tuple[int, ...], rows: int | None, name: str = AUTO) -> None:
+    def __init__(
+        self, role: RoleWindow, links: tuple[int, ...], rows: int | None, index: str | ConfiguredIndex = AUTO
+    ) -> None:
         self._role = role
-        self._name = name
+        self._asked_for = index
         self.links = links
         self._rows = max(rows or ROWS_OF_A_TIME_WINDOW, 1)
         self._index: WindowIndex | None = None
@@ -66,7 +69,7 @@ class RoleIndex:
         part = slice(self._role.base, self._role.end)
         keys = self._keys(slice(part.start, min(part.stop, part.start + 1024)))
         asked = tuple(asked_of(self._role.links[link].dimension) for link in self.links) or ("nothing",)
-        setting = IndexSetting(self._name, asked, (self._rows, self._rows), BATCH)
+        setting = IndexSetting(self._asked_for, asked, (self._rows, self._rows), BATCH)
         sample = [one.rows(slice(0, 256)) for one in intervals]
         observed = None
         if len(keys[0]) and len(sample[0]):
@@ -80,6 +83,7 @@ class RoleIndex:
             dimensions=len(keys),
             key=key,
             first_position=part.start,
+            arguments=setting.arguments,
         )
         self._insert(part)
 

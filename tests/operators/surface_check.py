@@ -9,12 +9,15 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from operators import Engine, HandshakeJoin, IndexJoin, PanJoin, ScaleJoin, SplitJoin, SPOJoin
+from operators import ConfiguredIndex, Engine, HandshakeJoin, IndexJoin, PanJoin, ScaleJoin, SplitJoin, SPOJoin
 from tests.operators.query.spelling import join_of
 from tests.oracle import assert_ordered
 from tests.oracle_terms import is_absent
 from tests.surface import SurfaceCase
 from topology import LocalRuntime, Runtime
+
+MERGING = ConfiguredIndex("PIMTree", {"merge_ratio": 0.3, "insertion_depth": 1, "at_once": 0})
+"""It merges at every other step, beside the join."""
 
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "SPOJoin": lambda cores: SPOJoin(elements=cores, merge_interval=4),
@@ -24,7 +27,7 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
     "SplitJoin": lambda cores: SplitJoin(cores=cores),
     "SplitJoin, indexed": lambda cores: SplitJoin(cores=cores, index="auto"),
     "PanJoin": lambda cores: PanJoin(workers=cores, subwindow=3),
-    "IndexJoin": lambda cores: IndexJoin(threads=cores),
+    "IndexJoin": lambda cores: IndexJoin(MERGING, threads=cores),
     "IndexJoin, chosen": lambda cores: IndexJoin(threads=1, index="auto"),
     "HandshakeJoin": lambda cores: HandshakeJoin(cores=cores),
     "HandshakeJoin, original": lambda cores: HandshakeJoin(cores=cores, low_latency=False),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from operators.engines.handshake_join.chain_core import FlowLink, HandshakeCore
 from operators.engines.handshake_join.streams import ENTERING, LEAVING, SEGMENT
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.setting_checks import check_flag, check_index, check_number
@@ -27,7 +28,8 @@ class HandshakeJoin(Engine):
     cores:       the length of the chain; None: one per processor.
     low_latency: each row is stored at one core, in turn. False: as in the original, stored rows move along the chain
                  when newer ones push them on, so each row enters and leaves every core's index.
-    index:       the index in each core, by its name in the catalogue; "auto" chooses; None: the nested loop.
+    index:       the index in each core, by its name in the catalogue or configured; "auto" chooses; None: the nested
+                 loop.
 
     Latency grows with the length of the chain: a core can answer a step when both streams have reached it. In the
     original a row is compared only as it is pushed along, so its last matches wait for a window's worth of later rows,
@@ -37,7 +39,7 @@ class HandshakeJoin(Engine):
 
     cores: int | None = None
     low_latency: bool = True
-    index: str | None = None
+    index: str | ConfiguredIndex | None = None
 
     def __post_init__(self) -> None:
         check_number("HandshakeJoin", "cores", self.cores, optional=True)

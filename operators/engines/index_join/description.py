@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from operators.engines.index_join.element import IndexJoinElement
 from operators.engines.index_join.key_share import dividing_dimension
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.setting_checks import check_index, check_number
@@ -35,8 +36,9 @@ class IndexJoin(Engine):
     thread that took its work item. So a row costs the same whatever the number of threads; engines that divide the
     window probe every part of it.
 
-    index:      the index that holds a window, by its name in the catalogue; "auto" chooses. With the PIMTree several
-                threads insert at the same time.
+    index:      the index that holds a window, by its name in the catalogue or configured, as
+                `PIMTree(merge_ratio=1 / 8)`; "auto" chooses. With the PIMTree several threads insert at the same time,
+                and a merge goes on beside the join.
     threads:    threads that insert and probe; None: one per core. They belong to one process, also on Ray.
     task_rows:  rows of a work item, which a thread takes at once. With fewer, the results of a step's first rows leave
                 sooner; with more, less is spent on handing out items.
@@ -44,13 +46,20 @@ class IndexJoin(Engine):
                 Ray they are actors, on any machines. Needs an equality in the condition.
     """
 
-    index: str = "PIMTree"
+    index: str | ConfiguredIndex = "PIMTree"
     threads: int | None = None
     task_rows: int = ITEM_ROWS
     partitions: int = 1
 
     def __post_init__(self) -> None:
-        check_index("IndexJoin", self.index)
+        check_index("IndexJoin", self.index, shared=True)
+        if isinstance(self.index, ConfiguredIndex):
+            usual = {each.name: each.default for each in fields(self)}
+            for setting, value in self.index.engine_settings.items():
+                given = getattr(self, setting)
+                if given not in (value, usual[setting]):
+                    raise JoinError(f"IndexJoin: {setting}={given} and {value} in {self.index.name}: give it once")
+                object.__setattr__(self, setting, value)
         check_number("IndexJoin", "threads", self.threads, optional=True)
         check_number("IndexJoin", "task_rows", self.task_rows)
         check_number("IndexJoin", "partitions", self.partitions)
@@ -64,7 +73,8 @@ class IndexJoin(Engine):
         return {INDEX_JOIN: "partitions"}
 
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
-        setting = IndexSetting.of(self.index, plan, self.partitions)
+        threads = self.threads or os.cpu_count() or 1
+        setting = IndexSetting.of(self.index, plan, self.partitions, threads)
         dividing = dividing_dimension(plan.predicate)
         if self.partitions > 1 and dividing is None:
             raise JoinError(
@@ -72,7 +82,6 @@ class IndexJoin(Engine):
                 "none: leave partitions out, or add an equality"
             )
         queue = builder.bolt(WORK_QUEUE, WorkQueue(plan.negated, self.task_rows))
-        threads = self.threads or os.cpu_count() or 1
         described = IndexJoinElement(plan.negated, plan.ordered, setting, threads, plan.counts, dividing)
         element = builder.bolt(INDEX_JOIN, described, self.partitions)
         for stream in STEP:

@@ -13,12 +13,13 @@ from itertools import pairwise, zip_longest
 import numpy as np
 import pyarrow as pa
 
-from indexes import Keys, Matches, WindowIndex, prepare_kernels
+from indexes import Interval, Keys, Matches, WindowIndex, prepare_kernels
 from operators.engines.index_join.key_share import KeyShare
 from operators.engines.shared.answering import Answering
 from operators.engines.shared.index_setting import IndexSetting, index_note
 from operators.engines.shared.live_sample import LiveSample
 from operators.engines.shared.steps import Step
+from operators.engines.shared.store_and_probe import summed
 from operators.engines.shared.work_items import work_through
 from operators.protocol.columns import Int64
 from operators.protocol.element_rows import ElementRows
@@ -37,7 +38,8 @@ class IndexJoinElement(Bolt):
     insert has not finished is found by a linear search from the "edge tuple", the first that is not indexed, to the end
     of the window. Here all threads insert a step's rows, and then all probe. So every row is indexed before anyone
     probes, each probe row carries its live range, and nothing is searched linearly. Threads wait for each other twice
-    per step, which has some 100,000 rows under load.
+    per step, which has some 100,000 rows under load. A PIMTree's merge holds neither phase up: it goes on beside them,
+    if need be for several steps, in a thread of the index (section 4.2).
 
     An index with `concurrent_inserts` takes rows from several threads, but as few as keep all busy: a large batch costs
     less per row than several small ones. Any other index takes a side's rows from one thread, the two sides at the same
@@ -118,6 +120,7 @@ class IndexJoinTask(Task):
             "left_stored": float(self._stored[LEFT]),
             "right_stored": float(self._stored[RIGHT]),
             "index_bytes": float(sum(index.nbytes for index in self._indexes if index is not None)),
+            **summed(*(index.counters() for index in self._indexes if index is not None)),
             **chosen,
         }
 
@@ -145,13 +148,13 @@ class IndexJoinTask(Task):
         inserts = []
         for side in (LEFT, RIGHT):
             if parts[side]:
-                self._sample.note(side, parts[side][-1])
+                self._sample.note(side, *self._sampled(parts[side][-1]))
                 index = self._indexes[side] or self._make(side, parts)
                 self._indexes[side] = index
                 self._stored[side] += sum(self._own(rows) for rows in parts[side])
                 shares = threads_of_a_side if index.concurrent_inserts else 1
                 inserts.append([(index, share) for share in _shared_out(parts[side], shares)])
-        # the sides in turn, so that their merges fall together and are done by two threads
+        # the sides in turn, so that blocking merges fall together and are done by two threads
         turns = [insert for turn in zip_longest(*inserts) for insert in turn if insert is not None]
         work_through(turns, _store, self._description.threads)
 
@@ -161,7 +164,12 @@ class IndexJoinTask(Task):
 
     def _make(self, side: int, parts: list[list[ElementRows]]) -> WindowIndex:
         probes = parts[1 - side]
-        return self._description.setting.make(side, parts[side][0].keys, probes[0].intervals if probes else None)
+        keys, _ = self._sampled(parts[side][0])
+        return self._description.setting.make(side, keys, self._sampled(probes[0])[1] if probes else None)
+
+    def _sampled(self, rows: ElementRows) -> tuple[Sequence[Keys], Sequence[Interval]]:
+        """The keys and intervals of the rows that concern this element."""
+        return (rows.keys, rows.intervals) if self._share is None else self._share.sample(rows)
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         index = self._indexes[1 - side]

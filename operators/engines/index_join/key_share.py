@@ -43,6 +43,16 @@ class KeyShare:
         intervals[d] = Interval(np.where(asked, low, 1).astype(low.dtype), np.where(asked, high, 0).astype(low.dtype))
         return replace(rows, keys=tuple(keys), intervals=tuple(intervals))
 
+    def sample(self, rows: ElementRows) -> tuple[list[Keys], list[Interval]]:
+        """The keys of the rows that `own` keeps, and the intervals of those that it lets probe, without the others.
+
+        Among the others, of which nothing is stored here, rows would seem to meet fewer than they do.
+        """
+        stored, interval = rows.keys[self.dimension].mask(), rows.intervals[self.dimension]
+        asked = np.flatnonzero(interval.low <= interval.high)
+        keys = [Keys(one.values[stored], one.mask()[stored]) for one in rows.keys]
+        return keys, [Interval(one.low[asked], one.high[asked], one.negated) for one in rows.intervals]
+
     def _is_own(self, values: np.ndarray) -> np.ndarray:
         bits = (values + 0.0 if values.dtype == np.float64 else values).view(np.uint64)  # -0.0 is 0.0
         return ((bits * _ODD) >> np.uint64(40)) % np.uint64(self.of) == self.number

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from operators.engines.scale_join.processing_thread import ProcessingThread
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.setting_checks import check_index, check_number
@@ -35,12 +36,12 @@ class ScaleJoin(Engine):
     by the time of rows of its own stream, and may compare rows that are further apart than its size.
 
     threads: processing threads; None: one per core.
-    index:   the index in each thread, by its name in the catalogue; "auto" chooses; None: the nested loop, as in the
-             paper.
+    index:   the index in each thread, by its name in the catalogue or configured; "auto" chooses; None: the nested
+             loop, as in the paper.
     """
 
     threads: int | None = None
-    index: str | None = None
+    index: str | ConfiguredIndex | None = None
 
     def __post_init__(self) -> None:
         check_number("ScaleJoin", "threads", self.threads, optional=True)

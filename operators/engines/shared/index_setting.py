@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from indexes import Choice, Interval, Keys, Observed, Query, WindowIndex, choose, make_index
+from operators.engines.shared.configured_index import Argument, ConfiguredIndex
 from operators.engines.shared.engine import ElementPlan
 from operators.engines.shared.selectivity import SAMPLED_KEYS, SAMPLED_PROBES, shares_of
 from operators.engines.shared.setting_checks import AUTO
@@ -25,31 +26,35 @@ Asked = Literal["point", "band", "range", "nothing"]
 class IndexSetting:
     """How an engine's cores make their indexes.
 
-    name:     an index of the catalogue, or "auto".
+    index:    an index of the catalogue by its name or with arguments of its own, or "auto".
     asked:    what each dimension asks for.
     rows:     about how many rows of each side's window one core stores.
     batch:    about how many rows come at once.
     counting: only the number of matches is wanted.
+    threads:  threads that insert into and probe one index.
     """
 
-    name: str
+    index: str | ConfiguredIndex
     asked: tuple[Asked, ...]
     rows: tuple[int, int]
     batch: int
     counting: bool = False
+    threads: int = 1
 
     @classmethod
-    def of(cls, name: str, plan: ElementPlan, cores: int) -> IndexSetting:
-        """The setting of an index by name, for each of so many cores; the rest follows from the join."""
+    def of(cls, index: str | ConfiguredIndex, plan: ElementPlan, cores: int, threads: int = 1) -> IndexSetting:
+        """The setting of an index for each of so many cores; the rest follows from the join."""
         sizes = [window.rows or ROWS_OF_A_TIME_WINDOW for window in plan.windows]
         left, right = (max(1, -(-size // cores)) for size in sizes)
         asked = tuple(asked_of(dimension) for dimension in plan.predicate.dimensions)
-        return cls(name, asked, (left, right), plan.batch, plan.counts)
+        return cls(index, asked, (left, right), plan.batch, plan.counts, threads)
 
     def choice(self, side: int, observed: Observed | None = None) -> Choice:
         """The index for one side's rows, with the reason for it."""
-        if self.name != AUTO:
-            return Choice(self.name, "as asked for")
+        if isinstance(self.index, ConfiguredIndex):
+            return Choice(self.index.name, f"as asked for, {self.index}")
+        if self.index != AUTO:
+            return Choice(self.index, "as asked for")
         return choose(
             Query(
                 equalities=self.asked.count("point"),
@@ -59,9 +64,15 @@ class IndexSetting:
                 window=self.rows[side],
                 batch=self.batch,
                 counting=self.counting,
+                threads=self.threads,
             ),
             observed,
         )
+
+    @property
+    def arguments(self) -> Mapping[str, Argument]:
+        """Those that the user gives the index."""
+        return self.index.arguments if isinstance(self.index, ConfiguredIndex) else {}
 
     def make(self, side: int, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> WindowIndex:
         """An empty index for one side, chosen with the first keys to store and the first intervals to probe with."""
@@ -75,6 +86,7 @@ class IndexSetting:
             batch=self.batch,
             dimensions=len(self.asked),
             key=self.key(keys, probes),
+            arguments=self.arguments,
         )
 
     def key(self, keys: Sequence[Keys], probes: Sequence[Interval] | None) -> int:

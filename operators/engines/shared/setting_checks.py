@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from indexes import CATALOGUE, check_whole_number
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.query.errors import JoinError
 
 AUTO = "auto"
@@ -29,9 +30,20 @@ def check_flag(engine: str, setting: str, value: object) -> None:
         raise JoinError(f"{engine}: {setting} must be True or False, not {value!r}")
 
 
-def check_index(engine: str, index: object, *, optional: bool = False) -> None:
-    """Refuse a value that is not the name of an index; with `optional`, None stands for the nested loop."""
+def check_index(engine: str, index: object, *, optional: bool = False, shared: bool = False) -> None:
+    """Refuse a value that is not the name of an index or a configured one.
+
+    optional: None is fine too and stands for the nested loop.
+    shared:   the engine's threads share the index, so the index may bring settings of the engine along.
+    """
     if index is None and optional:
+        return
+    if isinstance(index, ConfiguredIndex):
+        if index.engine_settings and not shared:
+            raise JoinError(
+                f"{engine}: {index.name} brings settings of IndexJoin along ({', '.join(index.engine_settings)}), "
+                "where threads share an index: leave them out"
+            )
         return
     if not isinstance(index, str) or (index != AUTO and index not in CATALOGUE):
         nested = "None for the nested loop, or " if optional else ""

@@ -66,6 +66,7 @@ class StoreAndProbeTask(StepTask):
             "left_stored": float(left.stored),
             "right_stored": float(right.stored),
             "index_bytes": float(left.nbytes + right.nbytes),
+            **summed(left.counters, right.counters),
         }
 
     def check_invariants(self) -> None:
@@ -78,3 +79,9 @@ class StoreAndProbeTask(StepTask):
 
     def _count(self, side: int, rows: ElementRows) -> Int64:
         return self._shares[1 - side].count(rows.intervals, self.live(side, rows))
+
+
+def summed(*counters: Mapping[str, int]) -> dict[str, float]:
+    """The counters of several indexes together, by name."""
+    names = dict.fromkeys(name for each in counters for name in each)
+    return {name: float(sum(each.get(name, 0) for each in counters)) for name in names}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class WindowShare:
     def nbytes(self) -> int:
         """Bytes of the index."""
         return 0 if self._index is None else self._index.nbytes
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """What the index counts."""
+        return {} if self._index is None else self._index.counters()
 
     def store(self, first: int, keys: Sequence[Keys], probes: Sequence[Interval] | None = None) -> None:
         """Keep this share of the rows at positions first, first + 1, ...; consecutive calls leave no gap.

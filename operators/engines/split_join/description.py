@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.engine import ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
 from operators.engines.shared.setting_checks import check_index, check_number
@@ -26,7 +27,8 @@ class SplitJoin(Engine):
 
     cores:  join cores, each of which stores an equal share of both windows; None: one per processor.
     fanout: the most consumers of a relay in the distribution tree, and producers of a merger in the collection tree.
-    index:  the index in each core, by its name in the catalogue; "auto" chooses; None: the paper's nested loop.
+    index:  the index in each core, by its name in the catalogue or configured; "auto" chooses; None: the paper's nested
+            loop.
 
     Every row goes to all cores, and one of them stores it. A core can tell which from the row's position, without
     coordination. Where we depart: rows come in steps; expiry is exact through live ranges; mergers and combiner follow
@@ -35,7 +37,7 @@ class SplitJoin(Engine):
 
     cores: int | None = None
     fanout: int = 4
-    index: str | None = None
+    index: str | ConfiguredIndex | None = None
 
     def __post_init__(self) -> None:
         check_number("SplitJoin", "cores", self.cores, optional=True)

@@ -114,11 +114,11 @@ def test_others_insert_and_probe_while_a_merge_goes_on(monkeypatch: pytest.Monke
     merger = threading.Thread(target=index.insert, args=([Keys(np.array([7, 8]))],))
     merger.start()
     assert merge.reached.wait(30)
-    # Rows of the old tree and of the partitions being merged are met; those of the batch that merges not yet.
+    # Rows of the old tree, of the partitions being merged and of the batch that began the merge are met.
     assert positions_of(index, 100, 101) == [0, 1]
-    assert positions_of(index, 7, 8) == [32, 33]
+    assert positions_of(index, 7, 8) == [32, 33, 44, 45]
     index.insert([Keys(np.array([8, 100, 500]))])
-    assert positions_of(index, 8, 8) == [33, 46]
+    assert positions_of(index, 8, 8) == [33, 45, 46]
     assert positions_of(index, 100, 900) == [*range(25), 47, 48]
     merge.let_go.set()
     merger.join()
@@ -128,14 +128,50 @@ def test_others_insert_and_probe_while_a_merge_goes_on(monkeypatch: pytest.Monke
     index.check_invariants()
 
 
+@pytest.mark.parametrize("batch", [2, 20])
+def test_an_insert_returns_while_the_merge_that_it_began_goes_on(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the batch is as large as the limit: its rows can be met at once."""
+    index = PIMTree(40, 1 / 2, 1, 3, 3, at_once=0)
+    merge = HeldMerge(monkeypatch)
+    index.insert([Keys(np.arange(18))])
+    index.insert([Keys(np.arange(batch) + 100)])
+    assert merge.reached.wait(30)
+    assert positions_of(index, 17, 101) == [17, 18, 19]
+    index.insert([Keys(np.arange(3) + 17)])
+    assert positions_of(index, 17, 17) == [17, 18 + batch]
+    assert index.counters() == {"merges": 0, "probes_beside_merge": 2}
+    merge.let_go.set()
+    index.check_invariants()
+    assert index.counters() == {"merges": 1, "probes_beside_merge": 2}
+    assert index.settled == 18 + batch
+
+
+def test_what_interrupts_a_merge_beside_the_join_is_raised_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = PIMTree(16, 1 / 2, at_once=0)
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError("planted")
+
+    monkeypatch.setattr(BreadthFirstTree, "merged", no_memory)
+    index.insert([Keys(np.arange(10))])
+    with pytest.raises(RuntimeError, match=r"PIMTree: a merge was interrupted.*restore") as raised:
+        index.snapshot()
+    assert isinstance(raised.value.__cause__, MemoryError)
+    with pytest.raises(RuntimeError, match="a merge was interrupted"):
+        index.insert([Keys(np.arange(10))])
+
+
+@pytest.mark.parametrize("at_once", [0, 1000])
 def test_inserts_wait_when_the_new_partitions_are_full_before_the_merge_is_done(
-    monkeypatch: pytest.MonkeyPatch,
+    at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = PIMTree(40, 1 / 2, 1, 3, 3)
+    index = PIMTree(40, 1 / 2, 1, 3, 3, at_once=at_once)
     merge = HeldMerge(monkeypatch)
     threads = [threading.Thread(target=index.insert, args=([Keys(np.arange(20))],)) for _ in range(3)]
     threads[0].start()
     assert merge.reached.wait(30)
+    if at_once == 0:
+        threads[0].join()
     for thread in threads[1:]:
         thread.start()
         thread.join(0.05)
@@ -162,6 +198,7 @@ def test_probes_wait_for_a_blocking_merge(monkeypatch: pytest.MonkeyPatch) -> No
     merger.join()
     prober.join()
     assert len(met) == 20
+    assert index.counters() == {"merges": 1, "probes_beside_merge": 0}
 
 
 def test_the_arrays_of_a_tree_that_a_probe_still_asks_are_not_written_over() -> None:
@@ -209,6 +246,7 @@ def test_nbytes_is_what_was_allocated() -> None:
         for i, batch in enumerate(batches):
             index.insert(batch)
             index.expire((i + 1) * 5000 - 50_000)
+        index.check_invariants()  # it waits for the merge
         return index
 
     fill()

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators import (
+    ConfiguredIndex,
     CountWindow,
     Engine,
     HandshakeJoin,
     IndexJoin,
     PanJoin,
+    PIMTree,
     ScaleJoin,
     SplitJoin,
     SPOJoin,
@@ -31,11 +33,11 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
     "ScaleJoin": lambda cores: ScaleJoin(threads=cores),
     "ScaleJoin, indexed": lambda cores: ScaleJoin(threads=cores, index="auto"),
     "SplitJoin": lambda cores: SplitJoin(cores=cores),
-    "SplitJoin, indexed": lambda cores: SplitJoin(cores=cores, index="BPlusTree"),
+    "SplitJoin, indexed": lambda cores: SplitJoin(cores=cores, index=ConfiguredIndex("IB-chain", {"chain_length": 3})),
     "PanJoin": lambda cores: PanJoin(workers=cores),
     "PanJoin, RaP-Table": lambda cores: PanJoin(workers=cores, structure="RaPTable", subwindow=3),
     "PanJoin, WiB+-Tree": lambda cores: PanJoin(workers=cores, structure="WiBPlusTree", subwindow=5),
-    "IndexJoin": lambda cores: IndexJoin(threads=cores),
+    "IndexJoin": lambda cores: IndexJoin(PIMTree(merge_ratio=0.5, threads=cores)),
     "IndexJoin, chosen": lambda cores: IndexJoin(threads=1, index="auto"),
     "HandshakeJoin": lambda cores: HandshakeJoin(cores=cores),
     "HandshakeJoin, original": lambda cores: HandshakeJoin(cores=cores, low_latency=False),

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from indexes import CATALOGUE
-from operators import CountWindow, MultiJoin, TimeWindow, UnboundedWindow
+from operators import ConfiguredIndex, CountWindow, MultiJoin, TimeWindow, UnboundedWindow
 from tests.oracle_several import ExpectedSeveral, oracle_several
 from tests.oracle_windows import Count, Time, Unbounded, Window
 
@@ -114,7 +114,7 @@ class SeveralCase:
     out_of_order: dict[str, int]
     select: list[str] | None
     step_rows: int
-    index: str
+    index: str | ConfiguredIndex
 
     def expected(self) -> ExpectedSeveral:
         return oracle_several(
@@ -212,9 +212,7 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
         roles[one] = roles[other]
     timed = chance.random() < 0.8
     mixed = timed and chance.random() < 0.25
-    forms = {
-        stream: (chance.choice(list(TICKS)) if mixed else "whole") if timed else "no" for stream in roles.values()
-    }
+    forms = {stream: (chance.choice(list(TICKS)) if mixed else "whole") if timed else "no" for stream in roles.values()}
     bounds = {
         stream: chance.randint(1, 4) * TICKS.get(form, 1)
         for stream, form in forms.items()
@@ -245,5 +243,7 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
     select = None if chance.random() < 0.5 else [f"{name}.id" for name in reversed(names)]
     step_rows = chance.randint(1, 12)
     on = random_condition(chance, names)
-    index = chance.choice(["auto", chance.choice(list(CATALOGUE))])
+    configured = ConfiguredIndex("PIMTree", {"merge_ratio": 0.5, "at_once": 0})
+    indexes: list[str | ConfiguredIndex] = ["auto", chance.choice(list(CATALOGUE)), configured]
+    index = chance.choice(indexes)
     return SeveralCase(roles, sources, on, windows, "ts" if timed else None, bounds, select, step_rows, index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes import CATALOGUE, Matches, PIMTree
-from operators import CountWindow, JoinError, StreamJoin, TimeWindow
+from indexes import CATALOGUE, Matches
+from indexes.trees import pim_tree
+from indexes.trees.breadth_first_tree import BreadthFirstTree
+from operators import ConfiguredIndex, CountWindow, JoinError, PIMTree, ScaleJoin, StreamJoin, TimeWindow
 from operators.engines.index_join.description import IndexJoin
 from operators.engines.shared.answering import Answering
 from tests.operators.oracle_check import check, join_of
@@ -23,7 +26,14 @@ from tests.strategies import JoinCase, join_cases
 from topology import Batch, LocalRuntime, Punctuation, TaskError
 from topology.graph.messages import Message
 
-INDEXES = ("PIMTree", "PIMTree", "auto", "TieredRuns", "IMTree", "BPlusTree")
+INDEXES: tuple[str | ConfiguredIndex, ...] = (
+    PIMTree(insertion_depth=1, blocking=True),
+    ConfiguredIndex("PIMTree", {"merge_ratio": 0.25, "at_once": 0}),
+    "auto",
+    "TieredRuns",
+    ConfiguredIndex("IMTree", {"merge_ratio": 0.5}),
+    "BPlusTree",
+)
 
 
 @st.composite
@@ -147,6 +157,54 @@ def test_results_leave_item_by_item_in_order() -> None:
     assert punctuations[-1] == 399
 
 
+def test_results_come_while_the_trees_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge is held until the results of the rows after the one that began it have been read."""
+    held, let_go = threading.Event(), threading.Event()
+    merged = BreadthFirstTree.merged
+
+    def hold(*arguments: Any) -> BreadthFirstTree:
+        held.set()
+        assert let_go.wait(20), "the join waits for the merge"
+        return merged(*arguments)
+
+    monkeypatch.setattr(BreadthFirstTree, "merged", hold)
+    index = ConfiguredIndex("PIMTree", {"merge_ratio": 0.05, "at_once": 0})  # 100 rows begin a merge
+    tables = {name: table.slice(0, 300) for name, table in TABLES.items()}
+    expected = band(IndexJoin("LinearScan"), event_time=None).collect(tables)
+    before = band(IndexJoin("LinearScan"), event_time=None).collect({n: t.slice(0, 170) for n, t in tables.items()})
+    found: list[pa.RecordBatch] = []
+    with band(IndexJoin(index, threads=2), event_time=None, step_rows=60).launch() as running:
+        results = running.results()
+        for first, rows in ((0, 90), (90, 30), (120, 60)):
+            for stream, table in tables.items():
+                running.send(stream, table.slice(first, rows))
+        while sum(batch.num_rows for batch in found) < before.num_rows:
+            found.append(next(results))
+        assert held.wait(20)
+        assert not let_go.is_set()
+        let_go.set()
+        for stream, table in tables.items():
+            running.send(stream, table.slice(180))
+        running.finish()
+        found += results
+        own = running.metrics().of("index-join")[0].own
+    assert pa.Table.from_batches(found).combine_chunks().equals(expected.combine_chunks())
+    assert own["merges"] >= 2
+    assert own["probes_beside_merge"] >= 1
+
+
+def test_a_configured_index_is_the_one_that_is_made() -> None:
+    """Twice the ratio, half of the merges; an index that is only named has other arguments."""
+    merges = []
+    for index in (PIMTree(merge_ratio=1 / 16, blocking=True), PIMTree(merge_ratio=1 / 8, task_size=100, threads=1)):
+        engine = IndexJoin(index)
+        run = band(engine, step_rows=100).run({name: table.slice(0, 5000) for name, table in TABLES.items()})
+        merges.append(run.metrics.of("index-join")[0].own["merges"])
+    assert (engine.task_rows, engine.threads) == (100, 1)
+    assert merges[0] > 1.5 * merges[1] > 30
+    assert "PIMTree(merge_ratio=0.125)" in str(band(engine).plan())
+
+
 def threads_left() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("interlace-work")]
 
@@ -160,10 +218,10 @@ def test_no_thread_is_left_when_a_join_is_stopped_on_the_way() -> None:
 
 
 def test_no_thread_is_left_when_a_thread_fails_and_its_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: PIMTree, *arguments: object, **options: object) -> Matches:
+    def fail(self: pim_tree.PIMTree, *arguments: object, **options: object) -> Matches:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(PIMTree, "probe_within", fail)
+    monkeypatch.setattr(pim_tree.PIMTree, "probe_within", fail)
     with pytest.raises(TaskError, match="planted"):
         band(IndexJoin(threads=4, task_rows=50)).collect(TABLES)
     assert threads_left() == []
@@ -177,11 +235,31 @@ def test_no_thread_is_left_when_a_thread_fails_and_its_error_is_told(monkeypatch
         ({"task_rows": 0}, "IndexJoin: task_rows must be a whole number of 1 or more"),
         ({"task_rows": None}, "IndexJoin: task_rows"),
         ({"index": "Btree"}, "IndexJoin: index must be one of auto, "),
+        ({"index": PIMTree(threads=2), "threads": 3}, "IndexJoin: threads=3 and 2 in PIMTree: give it once"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(JoinError, match=message):
         IndexJoin(**settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PIMTree(merge_ratio=2), r"PIMTree cannot be made .*merge_ratio must lie in \(0, 1\], not 2"),
+        (lambda: PIMTree("1"), "merge_ratio must lie in"),  # type: ignore[arg-type]
+        (lambda: PIMTree(insertion_depth=-1), "insertion_depth must be a whole number of 0 or more"),
+        (lambda: PIMTree(blocking=1), "PIMTree: blocking must be True or False"),  # type: ignore[arg-type]
+        (lambda: PIMTree(task_size=0), "PIMTree: task_size must be a whole number"),
+        (lambda: ConfiguredIndex("Btree"), "ConfiguredIndex: no index is called 'Btree'; choose one of"),
+        (lambda: ConfiguredIndex("IMTree", {"window": 9}), "IMTree: window follows from the join: leave it out"),
+        (lambda: ConfiguredIndex("IMTree", {"ratio": 9}), "IMTree cannot be made with .*'ratio'"),
+        (lambda: ScaleJoin(index=PIMTree(threads=2)), "ScaleJoin: PIMTree brings settings of IndexJoin along"),
+    ],
+)
+def test_indexes_that_cannot_be_made_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(JoinError, match=message):
+        make()
 
 
 @pytest.mark.usefixtures("ray_cluster")
