@@ -1,6 +1,7 @@
 """`python -m benchmarks NAME [--quick] [--json FILE]`: run one benchmark and print its table.
 
 The last line printed is one JSON object: {"name", "machine", "rows": [{"case", "ours", "peers", "ratio"}, ...]}.
+`papers` has options of its own: `python -m benchmarks papers --help`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ BENCHMARKS = {
     "engines": "benchmarks.engines",
     "first-row": "benchmarks.first_row",
     "pan-join": "benchmarks.pan_join",
+    "papers": "benchmarks.papers.command",
     "pim-band": "benchmarks.pim_band",
     "ray": "benchmarks.ray_cluster",
     "recovery": "benchmarks.recovery",
@@ -59,6 +61,9 @@ def _lines(path: str) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Run the benchmark named on the command line."""
+    if arguments[:1] == ["papers"]:  # a benchmark with options of its own
+        print(f"papers on {machine()}", flush=True)
+        return int(importlib.import_module(BENCHMARKS["papers"]).main(arguments[1:], machine()))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("name", choices=sorted(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="smaller and shorter: to see that it works")

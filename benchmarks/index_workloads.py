@@ -14,7 +14,7 @@ from indexes import Interval, Keys, Live, WindowIndex
 KEY_SPACE = 1 << 31
 """Keys are 32-bit numbers, as in both papers' experiments."""
 
-Distribution = Literal["uniform", "drifting", "heavy-tailed", "increasing"]
+Distribution = Literal["uniform", "drifting", "heavy-tailed", "increasing", "gaussian", "gamma 3 3", "gamma 1 5"]
 DISTRIBUTIONS: tuple[Distribution, ...] = ("uniform", "drifting", "heavy-tailed", "increasing")
 
 
@@ -26,6 +26,8 @@ class Workload:
     - drifting: a Gaussian whose mean goes round the key space (PIM-Tree, section 5).
     - heavy-tailed: a Pareto law as of view counts; many keys are equal (PanJoin, section V-A).
     - increasing: keys ascend with time, as identifiers do, with a little disorder.
+    - gaussian: around the middle of the key space, with an eighth of it as deviation (PIM-Tree, figure 13a).
+    - gamma k t: a Gamma law of shape k and scale t, with 40 as the end of the key space (PIM-Tree, figure 13a).
     """
 
     window: int
@@ -39,6 +41,11 @@ class Workload:
             return rng.integers(0, KEY_SPACE, rows)
         if self.distribution == "heavy-tailed":
             return np.minimum(100 * (1 + rng.pareto(0.8, rows)), KEY_SPACE - 1).astype(np.int64)
+        if self.distribution == "gaussian":
+            return np.clip(rng.normal(0.5, 0.125, rows) * KEY_SPACE, 0, KEY_SPACE - 1).astype(np.int64)
+        if self.distribution.startswith("gamma"):
+            shape, scale = (float(number) for number in self.distribution.split()[1:])
+            return np.minimum(rng.gamma(shape, scale, rows) / 40 * KEY_SPACE, KEY_SPACE - 1).astype(np.int64)
         positions = np.arange(first, first + rows)
         if self.distribution == "drifting":
             mean = KEY_SPACE / 2 * (1 + 0.6 * np.sin(positions / (2.0 * self.window)))

@@ -3,7 +3,7 @@
 Each section is printed as a table; `python -m benchmarks.index_figures` draws them from the JSON (docs/indexes.md):
 - band: the default index beside Polars' bucketed hash join on the same data, and at windows from 2^17 to 2^23.
 - each index by window, by batch, by match rate and by distribution; the other settings are 2^20, 10,000, 2 and uniform.
-- merge ratio and insertion depth of IM-Tree and PIM-Tree (PIM-Tree, figures 8c and 9).
+- merge ratio and insertion depth of IM-Tree and PIM-Tree (PIM-Tree, figures 9b, 9c and 8c).
 - batch size and partition count of PanJoin's structures (PanJoin, figures 10 to 13).
 - two inequalities: probing and counting beside DuckDB, Polars and PO-Join (`benchmarks.two_inequalities`).
 
@@ -151,7 +151,7 @@ def by_distribution(quick: bool) -> Iterator[Row]:
 
 
 def merge_ratio(quick: bool) -> Iterator[Row]:
-    """PIM-Tree, figure 8c: how often the mutable part is merged."""
+    """PIM-Tree, figures 9b and 9c: how often the mutable part is merged."""
     workload = Workload(1 << 17 if quick else 1 << 20, 10_000)
     for exponent in range(-7, 1):
         for kind in (IMTree, PIMTree):
@@ -161,7 +161,7 @@ def merge_ratio(quick: bool) -> Iterator[Row]:
 
 
 def insertion_depth(quick: bool) -> Iterator[Row]:
-    """PIM-Tree, figure 9: the number of partitions of the mutable part."""
+    """PIM-Tree, figure 8c: the number of partitions of the mutable part."""
     workload = Workload(1 << 17 if quick else 1 << 20, 10_000)
     for depth in range(4):
         make = partial(PIMTree, workload.window, insertion_depth=depth)
@@ -193,8 +193,8 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "By batch (window 2^20, match rate 2, uniform)": by_batch,
     "By match rate (window 2^20, batch 10,000, uniform)": by_match_rate,
     "By distribution (window 2^20, batch 10,000, match rate 2)": by_distribution,
-    "Merge ratio (PIM-Tree, figure 8c)": merge_ratio,
-    "Insertion depth (PIM-Tree, figure 9)": insertion_depth,
+    "Merge ratio (PIM-Tree, figures 9b and 9c)": merge_ratio,
+    "Insertion depth (PIM-Tree, figure 8c)": insertion_depth,
     "Batch size and partition count (PanJoin, figures 10 to 13)": partitions,
     "Two inequalities, window of a million": inequalities,
 }

@@ -65,13 +65,13 @@ def _insertion(quick: bool) -> list[dict[str, Any]]:
         some = [batch for batch in batches if batch <= size // 2]
         _title(f"insertion, million rows/s, subwindow of {size:,}, by rows of a batch", some)
         for name, make in STRUCTURES.items():
-            rates = {batch: _insertion_rate(make, size, batch, 0.1 if quick else 1.0) for batch in some}
+            rates = {batch: insertion_rate(make, size, batch, 0.1 if quick else 1.0) for batch in some}
             _print(name, [rate / 1e6 for rate in rates.values()])
             rows.append(_row(f"insertion {name} subwindow={size}", rates))
     return rows
 
 
-def _insertion_rate(make: Callable[[int], SubwindowIndex], size: int, batch: int, seconds: float) -> float:
+def insertion_rate(make: Callable[[int], SubwindowIndex], size: int, batch: int, seconds: float) -> float:
     rng = np.random.default_rng(1)
     index = make(size)
     index.insert([Keys(rng.integers(0, RANGE, size // 2))])
@@ -102,13 +102,13 @@ def _probing(size: int, quick: bool) -> list[dict[str, Any]]:
     batches = (1 << 5, 1 << 10, 1 << 15, 1 << 18)
     _title(f"probing, million rows/s, full subwindow of {size:,}, S = 1, by rows of a batch", batches)
     for name, index, records in _answering(indexes):
-        rates = {batch: _probing_rate(index, size, batch, 1, records, seconds) for batch in batches}
+        rates = {batch: probing_rate(index, size, batch, 1, records, seconds) for batch in batches}
         _print(name, [rate / 1e6 for rate in rates.values()])
         rows.append(_row(f"probing {name} S=1", rates))
     selectivities = (1, 64, 1024, 4096) if quick else (1, 16, 64, 256, 1024, 4096, 16_384)
     _title(f"probing, million rows/s, full subwindow of {size:,}, batches of {PROBE_BATCH:,}, by S", selectivities)
     for name, index, records in _answering(indexes):
-        rates = {s: _probing_rate(index, size, PROBE_BATCH, s, records, seconds) for s in selectivities}
+        rates = {s: probing_rate(index, size, PROBE_BATCH, s, records, seconds) for s in selectivities}
         _print(name, [rate / 1e6 for rate in rates.values()])
         rows.append(_row(f"probing {name} by selectivity", rates))
     return rows
@@ -118,7 +118,7 @@ def _answering(indexes: Mapping[str, SubwindowIndex]) -> list[tuple[str, Subwind
     return [*((name, index, False) for name, index in indexes.items()), ("BI-Sort, records", indexes["BI-Sort"], True)]
 
 
-def _probing_rate(
+def probing_rate(
     index: SubwindowIndex, size: int, batch: int, selectivity: int, records: bool, seconds: float
 ) -> float:
     rng = np.random.default_rng(3)
@@ -155,7 +155,7 @@ def _answers(quick: bool) -> list[dict[str, Any]]:
             found = {}
             for kind in ("positions", "records"):
                 engine = PanJoin(2, records=kind == "records")
-                runs = [_end_to_end(engine, window, matches, 1 << 12, measured, runtime) for _ in repeats]
+                runs = [end_to_end(engine, window, matches, 1 << 12, measured, runtime) for _ in repeats]
                 best = found[kind] = max(runs, key=lambda each: each["rate"])
                 values = [best["rate"], best["worker_bytes"]]
                 times = [best["worker_busy"], best["mirror_busy"]]
@@ -180,16 +180,16 @@ def _answers(quick: bool) -> list[dict[str, Any]]:
 def _claim(window: int, quick: bool) -> list[dict[str, Any]]:
     rows = []
     cores = os.cpu_count() or 1
-    nested = cores * _nested_rate(window, 256)
+    nested = cores * nested_rate(window, 256)
     print(f"\nthe claim at W = {window:,}, S = 1, batches of 32K; {PAPER}")
     _print_claim(f"nested loop on {cores} cores, from a sample", nested, nested)
     _print_claim("public Java ScaleJoin, 2 threads", PUBLIC_COMPARISONS / window, nested)
     for title, make in STRUCTURES.items():
-        inside = cores * _index_rate(make, window, 0.2 if quick else 2.0)
+        inside = cores * index_rate(make, window, 0.2 if quick else 2.0)
         _print_claim(f"{title} on {cores} cores, from one", inside, nested)
         engine = PanJoin(structure=make.__name__, batch_rows=PROBE_BATCH)
         measured = 1 << (17 if quick else 21)
-        whole = _end_to_end(engine, window, 1, PROBE_BATCH, measured, LocalRuntime(), "none")["rate"]
+        whole = end_to_end(engine, window, 1, PROBE_BATCH, measured, LocalRuntime(), "none")["rate"]
         _print_claim(f"PanJoin with {title}, end to end", whole, nested)
         rows.append(
             {
@@ -207,20 +207,22 @@ def _print_claim(name: str, rate: float, nested: float) -> None:
     print(f"{name:<44}{rate:>14,.0f} tuples/s{rate / nested:>12,.2f} times", flush=True)
 
 
-def _index_rate(make: Callable[[int], SubwindowIndex], window: int, seconds: float) -> float:
+def index_rate(make: Callable[[int], SubwindowIndex], window: int, seconds: float, matches: int = 1) -> float:
     """Tuples per second of one core that inserts each into its window and probes the other with it."""
     rng = np.random.default_rng(6)
     index = make(window // SUBWINDOWS)
     index.insert([Keys(rng.integers(0, RANGE, window))])
-    half = max(1, RANGE // window // 2)
+    half = max(1, matches * RANGE // window // 2)
     spent, done, end = -1.0, 0, window
+    step = max(1, min(PROBE_BATCH, PIECE // matches))
     while spent < seconds:
-        keys, centre = (rng.integers(0, RANGE, PROBE_BATCH) for _ in range(2))
+        keys, centre = rng.integers(0, RANGE, PROBE_BATCH), rng.integers(0, RANGE, PROBE_BATCH)
         start = time.perf_counter()
         index.insert([Keys(keys)])
         end += PROBE_BATCH
         live = Live(np.full(PROBE_BATCH, end - window), np.full(PROBE_BATCH, end))
-        index.probe([Interval(centre - half, centre + half)], live)
+        for piece in (slice(at, at + step) for at in range(0, PROBE_BATCH, step)):
+            index.probe([Interval(centre[piece] - half, centre[piece] + half)], live.rows(piece))
         index.expire(end - window)
         if spent < 0:  # the first one compiles
             spent = 0.0
@@ -230,7 +232,7 @@ def _index_rate(make: Callable[[int], SubwindowIndex], window: int, seconds: flo
     return done / spent
 
 
-def _nested_rate(window: int, probes: int) -> float:
+def nested_rate(window: int, probes: int) -> float:
     """Probe rows per second of one core."""
     rng = np.random.default_rng(4)
     index = NestedLoop(1)
@@ -245,7 +247,7 @@ def _nested_rate(window: int, probes: int) -> float:
     return best
 
 
-def _end_to_end(
+def end_to_end(
     engine: PanJoin,
     window: int,
     matches: int,

@@ -122,7 +122,7 @@ def _kernel(quick: bool) -> list[dict[str, Any]]:
 def _nested(size: int, probes: int, index: str | None = None) -> Run:
     """Fill R's window, then send rows of S; these are measured."""
     join = replace(JOIN, window=CountWindow(size), using=ScaleJoin(THREADS, index))
-    r, s = _r_rows(size, np.zeros(size, np.int64), 1), _s_rows(probes, np.ones(probes, np.int64), 2)
+    r, s = r_rows(size, np.zeros(size, np.int64), 1), s_rows(probes, np.ones(probes, np.int64), 2)
     with join.launch(LocalRuntime(), sources={"R": ["R"], "S": ["S"]}) as running:
         reader = _Reader(running)
         running.send("R", r)
@@ -143,7 +143,7 @@ def _alternating(size: int, batch: int, measured: int, engine: Engine) -> Run:
     join = replace(JOIN, window=CountWindow(size), using=engine)
     total = size + measured
     blocks = 2 * (np.arange(total) // batch)
-    r, s = _r_rows(total, blocks, 1), _s_rows(total, blocks + 1, 2)
+    r, s = r_rows(total, blocks, 1), s_rows(total, blocks + 1, 2)
     with join.launch(LocalRuntime(), sources={"R": ["R"], "S": ["S"]}) as running:
         reader = _Reader(running)
         _send(running, r, s, batch, 0, size)
@@ -212,7 +212,7 @@ def _send(running: RunningJoin, r: pa.RecordBatch, s: pa.RecordBatch, batch: int
         running.send("S", s.slice(at, min(batch, stop - at)))
 
 
-def _r_rows(rows: int, times: np.ndarray, seed: int) -> pa.RecordBatch:
+def r_rows(rows: int, times: np.ndarray, seed: int) -> pa.RecordBatch:
     rng = np.random.default_rng(seed)
     return pa.record_batch(
         {
@@ -224,7 +224,7 @@ def _r_rows(rows: int, times: np.ndarray, seed: int) -> pa.RecordBatch:
     )
 
 
-def _s_rows(rows: int, times: np.ndarray, seed: int) -> pa.RecordBatch:
+def s_rows(rows: int, times: np.ndarray, seed: int) -> pa.RecordBatch:
     rng = np.random.default_rng(seed)
     return pa.record_batch(
         {

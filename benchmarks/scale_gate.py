@@ -36,8 +36,8 @@ def run(quick: bool) -> dict[str, Any]:
     print(f"{'sources':>8}{'batch':>8}{'1 reader':>14}{'2 readers':>14}{'public Java':>14}{'ratio':>8}")
     for sources in SOURCES:
         for batch in BATCHES:
-            batches = _batches(sources, batch, max(total, 2 * sources * batch))
-            rates = [max(_merge(batches, readers) for _ in range(REPEATS)) for readers in (1, 2)]
+            batches = source_batches(sources, batch, max(total, 2 * sources * batch))
+            rates = [max(merge_rate(batches, readers) for _ in range(REPEATS)) for readers in (1, 2)]
             peer = PUBLIC.get(sources)
             shown = f"{peer:>14,}{rates[0] / peer:>8.1f}" if peer else ""
             print(f"{sources:>8}{batch:>8,}{rates[0]:>14,.0f}{rates[1]:>14,.0f}{shown}", flush=True)
@@ -53,7 +53,7 @@ def run(quick: bool) -> dict[str, Any]:
     return {"name": "scale-gate", "rows": rows}
 
 
-def _batches(sources: int, batch: int, total: int) -> Batches:
+def source_batches(sources: int, batch: int, total: int) -> Batches:
     rng = np.random.default_rng(sources)
     made: Batches = {}
     rows = -(-total // (sources * batch)) * batch
@@ -68,7 +68,7 @@ def _batches(sources: int, batch: int, total: int) -> Batches:
     return made
 
 
-def _merge(batches: Batches, readers: int) -> float:
+def merge_rate(batches: Batches, readers: int) -> float:
     """Rows per second; checks the order and that nothing is lost."""
     gate = ScaleGate(readers)
     timed = {source: [(rows, rows.column("ts").to_numpy()) for rows in each] for source, each in batches.items()}

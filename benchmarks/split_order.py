@@ -56,7 +56,7 @@ def _throughputs(quick: bool) -> list[dict[str, Any]]:
         sums = set()
         for _ in range(2 if quick else 5):  # alternating, so that a busy moment of the machine affects all alike
             for ordering in ORDERINGS:
-                rate, check = _throughput(SplitJoin(4, fanout=2, index=index), ordering, 10_000 if quick else 30_000)
+                rate, check = throughput(SplitJoin(4, fanout=2, index=index), ordering, 10_000 if quick else 30_000)
                 best[str(ordering)] = max(rate, best.get(str(ordering), 0.0))
                 sums.add(check)
         assert len(sums) == 1, "every ordering must give the same pairs"
@@ -68,7 +68,7 @@ def _throughputs(quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _throughput(engine: Engine, ordering: Ordering, measured: int) -> tuple[float, int]:
+def throughput(engine: Engine, ordering: Ordering, measured: int) -> tuple[float, int]:
     """Tuples of both sides per second, and a sum over all pairs."""
     rng = np.random.default_rng(7)
     total = WINDOW + measured
@@ -97,7 +97,7 @@ def _latencies(quick: bool) -> list[dict[str, Any]]:
     print(PAPER)
     print(f"{'':<44}" + "".join(f"{cores:>9}" for cores in CORES) + "   cores")
     for name, engine in engines.items():
-        virtual = [_virtual_latency(engine(cores), cores * SUB_WINDOW, "strict", quick) for cores in CORES]
+        virtual = [virtual_latency(engine(cores), cores * SUB_WINDOW, "strict", quick) for cores in CORES]
         _print_latencies(f"{name}, a processor per element", virtual)
         embedded = [_embedded_latency(engine(cores), cores * SUB_WINDOW, quick) for cores in CORES]
         _print_latencies(f"{name}, all on this machine", embedded)
@@ -119,7 +119,7 @@ def _latency_of_orderings(quick: bool) -> list[dict[str, Any]]:
     rows = []
     for ordering in ORDERINGS:
         even, late = (
-            _virtual_latency(SplitJoin(16, fanout=2), 16 * SUB_WINDOW, ordering, quick, late_cores)
+            virtual_latency(SplitJoin(16, fanout=2), 16 * SUB_WINDOW, ordering, quick, late_cores)
             for late_cores in ({}, {"join-core-5": LATE_SECONDS})
         )
         _print_latencies(str(ordering), [even, late])
@@ -132,7 +132,7 @@ def _print_latencies(name: str, latencies: list[float]) -> None:
     print(f"{name:<44}" + "".join(f"{each * 1e3:>9.2f}" for each in latencies), flush=True)
 
 
-def _virtual_latency(
+def virtual_latency(
     engine: Engine, window: int, ordering: Ordering, quick: bool, late: Mapping[str, float] | None = None
 ) -> float:
     """The median over rounds of the mean over pairs."""

@@ -35,7 +35,10 @@ from topology import (
 
 @dataclass
 class _Element:
+    """A task of a component, named after it: with its number if the component has several."""
+
     name: str
+    component: str
     core: TaskCore
     queues: list[deque[tuple[float, Message]]]
     outputs: Outputs | None = None
@@ -59,28 +62,31 @@ class VirtualProcessors:
     def __init__(self, topology: Topology, hop_seconds: float, late: Mapping[str, float] | None = None) -> None:
         self._hop = hop_seconds
         self._late = dict(late or {})
-        self._elements = {node.name: _element(topology, node.name) for node in topology.nodes}
+        tasks = [(node.name, task) for node in topology.nodes for task in range(node.parallelism)]
+        self._elements = {each: _element(topology, *each) for each in tasks}
         self._sinks = topology.sinks
         self._main_sink = topology.main_sink
         self._events: list[tuple[float, int, _Element]] = []
         self._number = itertools.count()
         self._sent: dict[str, int] = {}
-        for element in self._elements.values():
+        for (name, task), element in self._elements.items():
             channels = {}
-            for consumer in topology.consumers(element.name):
-                index = next(each.index for each in topology.origins(consumer) if each.component == element.name)
-                channels[consumer, 0] = partial(self._note, element, self._elements[consumer], index)
-            element.outputs = Outputs(topology, element.name, 0, channels)
+            for consumer in topology.consumers(name):
+                origins = topology.origins(consumer)
+                index = next(each.index for each in origins if (each.component, each.task) == (name, task))
+                for number in range(topology.node(consumer).parallelism):
+                    channels[consumer, number] = partial(self._note, element, self._elements[consumer, number], index)
+            element.outputs = Outputs(topology, name, task, channels)
 
     @property
     def processor_seconds(self) -> dict[str, float]:
         """The processor time that each element has used."""
-        return {name: element.busy for name, element in self._elements.items()}
+        return {element.name: element.busy for element in self._elements.values()}
 
     def open(self, streams: Iterable[str]) -> None:
         """Announce one source for each stream, named after it."""
         for stream in streams:
-            self._arrive(self._elements[stream], 0, 0.0, Watermark(None, DEFAULT_STREAM, stream))
+            self._arrive(self._elements[stream, 0], 0, 0.0, Watermark(None, DEFAULT_STREAM, stream))
 
     def send(self, now: float, batches: Sequence[tuple[str, pa.RecordBatch]]) -> list[tuple[float, pa.RecordBatch]]:
         """Send rows of streams at one moment; return what reaches the sink, each batch with the time."""
@@ -88,7 +94,7 @@ class VirtualProcessors:
             first = self._sent.get(stream, 0)
             self._sent[stream] = first + rows.num_rows
             batch = Batch(DEFAULT_STREAM, rows, first=first, source=stream, born=1.0)
-            self._arrive(self._elements[stream], 0, now, batch)
+            self._arrive(self._elements[stream, 0], 0, now, batch)
         gc.disable()
         try:
             return self._run()
@@ -116,8 +122,8 @@ class VirtualProcessors:
                 element.busy += took
                 if emit is None:
                     break
-                if element.name in self._sinks:
-                    if isinstance(emit.message, Batch) and element.name == self._main_sink:
+                if element.component in self._sinks:
+                    if isinstance(emit.message, Batch) and element.component == self._main_sink:
                         results.append((element.free, emit.message.rows))
                     continue
                 self._send(element, emit)
@@ -143,9 +149,9 @@ class VirtualProcessors:
         heapq.heappush(self._events, (now, next(self._number), element))
 
 
-def _element(topology: Topology, name: str) -> _Element:
-    node, origins = topology.node(name), topology.origins(name)
-    assert node.parallelism == 1, "an element is one task"
-    task = node.component.build(TaskContext(name, 0, 1, origins))
+def _element(topology: Topology, component: str, number: int) -> _Element:
+    node, origins = topology.node(component), topology.origins(component)
+    name = component if node.parallelism == 1 else f"{component}[{number}]"
+    task = node.component.build(TaskContext(component, number, node.parallelism, origins))
     assert isinstance(task, Task)
-    return _Element(name, TaskCore(task, origins, TaskCounters()), [deque() for _ in origins])
+    return _Element(name, component, TaskCore(task, origins, TaskCounters()), [deque() for _ in origins])
