@@ -10,7 +10,8 @@ printed, the results of both runs are compared, row by row. `ours` is Ray, the p
 - held:       the greatest rate in batches of 100 rows that is held without falling behind (`paced_q1`);
 - launch:     seconds from launch to the first result. Warm: the cluster runs and the kernels are compiled. Cold: the
               launch starts the cluster, and the directory of compiled kernels is empty. Python's own compilation is
-              done before, as an installation does it.
+              done before, as an installation does it;
+- memory:     of the largest worker before rows: resident, and its share (`ray_processes`).
 
 On Ray the processes are printed, with their tasks and the bytes that crossed between them. If no probe rows crossed,
 the elements ran beside the router, and no ratio is printed.
@@ -36,7 +37,7 @@ import operators
 import topology
 from benchmarks.paced_q1 import Paced, PacedRun, Plan
 from benchmarks.q1_run import Readings, Throughput, first_result, launched, throughput
-from benchmarks.ray_processes import Crossed, Processes, crossed, processes_of, processor_seconds
+from benchmarks.ray_processes import Crossed, Processes, crossed, memory_of, processes_of, processor_seconds
 from topology import LocalRuntime, RayRuntime, Runtime
 
 WINDOW, QUICK_WINDOW = 1_000_000, 100_000
@@ -90,6 +91,7 @@ def run(quick: bool) -> dict[str, Any]:
             rows += _full_speed(data, window, measured // 5 if quick else measured, batch, 1 if quick else REPEATS)
         rows += _paced(data, QUICK if quick else FULL)
         rows += _warm(data, window)
+        rows += _memory(window)
     finally:
         ray.shutdown()
     rows += _cold(quick)
@@ -157,6 +159,22 @@ def _paced(data: Readings, plan: Plan) -> list[dict[str, Any]]:
 def _warm(data: Readings, window: int) -> list[dict[str, Any]]:
     peer = first_result(window, LocalRuntime(), data)
     return [_row(f"{name}: launch s, warm", first_result(window, each, data), peer) for name, each in modes().items()]
+
+
+def _memory(window: int) -> list[dict[str, Any]]:
+    rows = []
+    for name, runtime in modes().items():
+        with launched(window, runtime) as running:
+            workers = memory_of(running)
+            running.finish()
+            list(running.results())
+        for process, memory in workers.items():
+            print(f"  {name}, {process}: {memory.resident:.0f} MiB resident, its share {memory.share:.0f} MiB")
+        for label in ("resident", "share"):
+            largest = max(getattr(memory, label) for memory in workers.values())
+            case = f"{name}: worker before rows, MiB {label}"
+            rows.append({"case": case, "ours": largest, "peers": {}, "ratio": None})
+    return rows
 
 
 def _cold(quick: bool) -> list[dict[str, Any]]:

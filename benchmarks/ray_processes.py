@@ -64,6 +64,25 @@ def processes_of(running: RunningJoin) -> Processes:
     }
 
 
+@dataclass(frozen=True)
+class WorkerMemory:
+    """MiB of a process: resident, and its own share, in which a page that n processes share counts as 1/n."""
+
+    resident: float
+    share: float
+
+
+def memory_of(running: RunningJoin) -> dict[str, WorkerMemory]:
+    """The memory of each process, by its name."""
+    return {worker.name: _memory_of(worker.pid) for worker in running.status().workers}
+
+
+def _memory_of(pid: int) -> WorkerMemory:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    kib = {name: int(value) for name, value, *_ in (line.split() for line in lines)}
+    return WorkerMemory(kib["Rss:"] / 1024, kib["Pss:"] / 1024)
+
+
 def crossed(running: RunningJoin, processes: Processes) -> Crossed:
     """Sum what tasks have taken in from producers in other processes; without any, nothing has crossed."""
     if not processes:
