@@ -78,7 +78,7 @@ def test_ranges_add_up_to_what_their_matches_do(name: str, drawn: dict[str, Any]
     columns = AggregatedColumns(items)
     floats = [bool(rng.random() < 0.5) for _ in range(drawn["dimensions"])]
     stored: list[list[Keys]] = [[] for _ in floats]
-    rows = 0
+    rows = below = 0
     for _ in range(rng.integers(1, 7)):
         more = int(rng.integers(0, MOST_ROWS))
         keys = [keys_of(rng, more, drawn["spread"], floats=each) for each in floats]
@@ -92,7 +92,7 @@ def test_ranges_add_up_to_what_their_matches_do(name: str, drawn: dict[str, Any]
         for own, each in zip(stored, keys, strict=True):
             own.append(each)
         probes = int(rng.integers(1, 20))
-        below = int(rng.integers(0, rows + 1)) // 2
+        below = max(below, int(rng.integers(0, rows + 1)) // 2)
         totals.expire(below)
         live = Live(rng.integers(below, rows + 1, probes), rng.integers(below, rows + 5, probes))
         asked = [
