@@ -17,6 +17,7 @@ from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.streams import EXPIRED, LIMITS, PAYLOAD, answer_streams
 from operators.query.as_of import AsOf
 from operators.query.kinds import Kind
+from operators.query.select_items import AggregateItem
 from operators.resolved_join import ResolvedJoin
 from operators.results.collector import Collector
 from operators.routing.branch_builder import BranchBuilder
@@ -109,7 +110,7 @@ def _add_search(builder: TopologyBuilder, join: ResolvedJoin, within: Within | N
             collector.global_grouping(ROUTER, EXPIRED[side].name)
     for elements in answering:
         for element in elements:
-            for answer in answer_streams(_counts(join, engines[0])):
+            for answer in answer_streams(_counts(join, engines[0]), bool(_totals(join, engines[0]))):
                 collector.global_grouping(element, answer.name)
     return engines[0].collector
 
@@ -151,23 +152,38 @@ def _add_branch(
     engine = choice.engine
     sides = (_side(join, LEFT, engine), _side(join, RIGHT, engine))
     chosen = f"auto: {choice}" if join.chosen else ""
-    counts = _counts(join, engine)
+    counts, totals = _counts(join, engine), _totals(join, engine)
     silent = 1 - join.selection.side if join.kind is Kind.AGGREGATE else None
-    described = Router(sides, branch, payload, engine.split_fields, chosen, join.keys, counts, silent)
+    arguments = tuple(each.argument for each in totals)
+    asks = counts or bool(totals)
+    described = Router(sides, branch, payload, engine.split_fields, chosen, join.keys, asks, silent, arguments)
     router = builder.bolt(ROUTER + suffix, described)
     for stream in join.stream_names:
         router.global_grouping(join.engines[0].engine.gate, stream)
     # aggregates take the matches of a row in any order
     ordering = "outer" if join.kind.is_aggregate and join.ordering == "strict" else join.ordering
-    plan = ElementPlan(branch, ordering, join.windows, join.step_rows, ROUTER + suffix, counts)
+    plan = ElementPlan(
+        branch, ordering, join.windows, join.step_rows, ROUTER + suffix, counts, totals, join.selection.side
+    )
     names = engine.add_elements(BranchBuilder(builder, suffix) if suffix else builder, plan)
     return tuple(name + suffix for name in names)
 
 
 def _counts(join: ResolvedJoin, engine: Engine) -> bool:
     """Elements may answer with counts if only counts are asked for and keys decide every pair."""
-    alone = len(join.condition.branches) == 1 and join.condition.branches[0].residual is None
-    return alone and join.selection.only_counts and engine.can_count
+    return _keys_decide(join) and join.selection.only_counts and engine.can_count
+
+
+def _totals(join: ResolvedJoin, engine: Engine) -> tuple[AggregateItem, ...]:
+    """The aggregates that elements may answer with, if keys decide every pair."""
+    if join.kind is not Kind.AGGREGATE or join.selection.only_counts or not _keys_decide(join):
+        return ()
+    (branch,) = join.condition.branches
+    return tuple(each.item for each in join.selection.aggregated) if engine.can_total(branch) else ()
+
+
+def _keys_decide(join: ResolvedJoin) -> bool:
+    return len(join.condition.branches) == 1 and join.condition.branches[0].residual is None
 
 
 def _side(join: ResolvedJoin, side: int, engine: Engine) -> JoinSide:

@@ -158,40 +158,48 @@ def _sum_floats(
         counts[row], special[row] = found, infinite
         if most < 0:
             continue
-        carry, end = 0, most + 5
+        mantissas[row], exponents[row] = rounded(limbs, least, most + 5)
+        for limb in range(least, most + 5):
+            limbs[limb] = 0
+
+
+@kernel
+def rounded(limbs: Int64, least: int, end: int) -> tuple[int, int]:
+    """The sum that is held in limbs [least, end), as mantissa * 2^exponent with 53 bits. It changes the limbs.
+
+    The last limbs must have room for the carries of those before them.
+    """
+    carry = 0
+    for limb in range(least, end):
+        total = limbs[limb] + carry
+        limbs[limb] = total & 0xFFFFFFFF
+        carry = total >> 32
+    negative = carry < 0
+    if negative:
+        carry = 1
         for limb in range(least, end):
-            total = limbs[limb] + carry
+            total = (limbs[limb] ^ 0xFFFFFFFF) + carry
             limbs[limb] = total & 0xFFFFFFFF
             carry = total >> 32
-        negative = carry < 0
-        if negative:
-            carry = 1
-            for limb in range(least, end):
-                total = (limbs[limb] ^ 0xFFFFFFFF) + carry
-                limbs[limb] = total & 0xFFFFFFFF
-                carry = total >> 32
-        top = end - 1
-        while top > least and limbs[top] == 0:
-            top -= 1
-        size = 0
-        while limbs[top] >> size:
-            size += 1
-        lacking = 54 - size  # 53 bits, and one that says how to round
-        second = limbs[top - 1] if top > least else 0
-        third = limbs[top - 2] if top > least + 1 else 0
-        if lacking <= 32:
-            window = limbs[top] << lacking | second >> (32 - lacking)
-            rest = (second & ((1 << (32 - lacking)) - 1)) | third
-        else:
-            lacking -= 32
-            window = (limbs[top] << 32 | second) << lacking | third >> (32 - lacking)
-            rest = third & ((1 << (32 - lacking)) - 1)
-        for limb in range(least, top - 2):
-            rest |= limbs[limb]
-        mantissa = window >> 1
-        if window & 1 and (rest or mantissa & 1):
-            mantissa += 1
-        mantissas[row] = -mantissa if negative else mantissa
-        exponents[row] = 32 * top + size - 53 - 1074
-        for limb in range(least, end):
-            limbs[limb] = 0
+    top = end - 1
+    while top > least and limbs[top] == 0:
+        top -= 1
+    size = 0
+    while limbs[top] >> size:
+        size += 1
+    lacking = 54 - size  # 53 bits, and one that says how to round
+    second = limbs[top - 1] if top > least else 0
+    third = limbs[top - 2] if top > least + 1 else 0
+    if lacking <= 32:
+        window = limbs[top] << lacking | second >> (32 - lacking)
+        rest = (second & ((1 << (32 - lacking)) - 1)) | third
+    else:
+        lacking -= 32
+        window = (limbs[top] << 32 | second) << lacking | third >> (32 - lacking)
+        rest = third & ((1 << (32 - lacking)) - 1)
+    for limb in range(least, top - 2):
+        rest |= limbs[limb]
+    mantissa = window >> 1
+    if window & 1 and (rest or mantissa & 1):
+        mantissa += 1
+    return -mantissa if negative else mantissa, 32 * top + size - 53 - 1074

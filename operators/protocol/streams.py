@@ -12,18 +12,22 @@ class JoinStream(StreamKind):
     PROBES = "probes"  # router: a step's rows of one side, to be stored and to probe with
     MERGE = "merge"  # router: the order to make a segment of the immutable part
     PAYLOAD = "payload"  # router to collector: the columns of one side that results show or check
+    VALUES = "values"  # router: what the arguments of aggregates are in a step's rows of one side
     EXPIRED = "expired"  # router to collector: rows of a window per key that expire one by one
     MATCHES = "matches"  # elements: the positions that each probe row of one side matches
     COUNTS = "counts"  # elements: the number of matches of each probe row, where only that is asked for
+    TOTALS = "totals"  # elements: the aggregates over the matches of each probe row, where they need no list of these
 
 
 LIMITS = StreamId(JoinStream.LIMITS)
 MERGE = StreamId(JoinStream.MERGE)
 PROBES = both_sides(JoinStream.PROBES)
 PAYLOAD = both_sides(JoinStream.PAYLOAD)
+VALUES = both_sides(JoinStream.VALUES)
 EXPIRED = both_sides(JoinStream.EXPIRED)
 MATCHES = both_sides(JoinStream.MATCHES)
 COUNTS = both_sides(JoinStream.COUNTS)
+TOTALS = both_sides(JoinStream.TOTALS)
 
 STEP = (LIMITS, *PROBES)
 """The streams that make up a step. The punctuation after them ends it."""
@@ -34,6 +38,6 @@ def probes_of(side: int, dimension: int) -> StreamId:
     return StreamId(JoinStream.PROBES, side, dimension)
 
 
-def answer_streams(counts: bool) -> tuple[StreamId, ...]:
-    """The outputs of an element that answers probes; `counts`: it may be asked for counts instead of matches."""
-    return (*MATCHES, *COUNTS) if counts else MATCHES
+def answer_streams(counts: bool, totals: bool = False) -> tuple[StreamId, ...]:
+    """The outputs of an element that answers probes; `counts`, `totals`: it may answer with these instead."""
+    return (*MATCHES, *(COUNTS if counts else ()), *(TOTALS if totals else ()))

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes import Matches
-from operators.aggregates.exact_sums import LOW, Halves, count_valid, sum_floats, sum_words
+from operators.aggregates.exact_sums import count_valid, sum_floats, sum_words
 from operators.aggregates.extremes import NONE, extreme_places
+from operators.aggregates.finished_sums import FinishedSums
 from operators.aggregates.number_column import ALL_VALID, NumberColumn, as_column
 from operators.protocol.columns import Int64
-from operators.query.errors import JoinError
 from operators.query.select_items import AggregateFunction, AggregateItem
 from operators.results.payload_store import PayloadStore
 from operators.results.unmatched import Bool
 from operators.values.aggregate_types import aggregate_type, has_ticks, is_number
 from operators.values.evaluation import evaluate
 from operators.values.takeable_types import from_takeable, takeable_type, to_takeable
-
-_GREATEST_DECIMAL = 10**38 - 1
 
 
 class AggregatedColumns:
@@ -141,72 +138,20 @@ class _Sum(_Numbers):
 
     def __init__(self, item: AggregateItem, kind: pa.DataType) -> None:
         super().__init__(kind)
-        self._item = item
-        self._mean = item.function is AggregateFunction.AVG
-        self._type = aggregate_type(item, kind)
+        self._finished = FinishedSums(item, kind)
 
     def over(self, matches: Matches) -> pa.Array:
         numbers = self._numbers
         if pa.types.is_floating(numbers.kind):
             sums, counts = sum_floats(matches, numbers.words[0], numbers.valid, numbers.base)
-            return self._column(sums, counts)
+            return self._finished.of_floats(sums, counts)
         signed = [False] * len(numbers.words)
         signed[-1] = numbers.kind != pa.uint64()
         halves = [
             sum_words(matches, word.view(np.int64), numbers.valid, numbers.base, signed=each)
             for word, each in zip(numbers.words, signed, strict=True)
         ]
-        counts = halves[0].terms
-        if pa.types.is_decimal(numbers.kind):
-            return self._decimals(halves, counts)
-        return self._integers(halves[0], counts)
-
-    def _column(self, sums: np.ndarray, counts: Int64) -> pa.Array:
-        if self._mean:
-            sums = sums / np.maximum(counts, 1)
-        return pa.array(sums, mask=counts == 0)
-
-    def _integers(self, halves: Halves, counts: Int64) -> pa.Array:
-        high = halves.high + (halves.low >> 32)
-        beyond = np.flatnonzero((high < -(2**31)) | (high >= 2**31))
-        if self._mean:
-            means = ((high << 32) | (halves.low & LOW)).astype(np.float64)
-            for row in beyond.tolist():
-                means[row] = float((int(high[row]) << 32) + (int(halves.low[row]) & LOW))
-            return self._column(means, counts)
-        if len(beyond):
-            raise self._too_large(int(counts[beyond[0]]))
-        sums = (high << 32) | (halves.low & LOW)
-        return as_column(sums, counts == 0, self._type)
-
-    def _decimals(self, halves: list[Halves], counts: Int64) -> pa.Array:
-        limbs = [part for each in halves for part in (each.low, each.high)]
-        for number in range(3):
-            limbs[number + 1] = limbs[number + 1] + (limbs[number] >> 32)
-            limbs[number] = limbs[number] & LOW
-        low, high = limbs[0] | limbs[1] << 32, limbs[3]
-        large = np.flatnonzero(np.abs(high) >= (_GREATEST_DECIMAL >> 96) - 1).tolist()
-        scale = self._numbers.kind.scale
-        if self._mean:
-            unit = 10**scale
-            exact = [_whole(limbs, row) for row in range(len(counts))]
-            return self._column(np.array([_nearest(Fraction(each, unit)) for each in exact]), counts)
-        for row in large:
-            if abs(_whole(limbs, row)) > _GREATEST_DECIMAL:
-                raise self._too_large(int(counts[row]))
-        words = np.empty((len(counts), 2), np.int64)
-        words[:, 0], words[:, 1] = low, limbs[2] | high << 32
-        present = None if counts.all() else pa.py_buffer(np.packbits(counts > 0, bitorder="little"))
-        return pa.Array.from_buffers(self._type, len(counts), [present, pa.py_buffer(words)])
-
-    def _too_large(self, matches: int) -> JoinError:
-        if pa.types.is_integer(self._type):
-            remedy = f"write {self._item.function}(CAST({self._item.argument!r} AS DECIMAL(38, 0)))"
-        else:
-            remedy = f"cast {self._item.argument!r} to float64"
-        return JoinError(
-            f"aggregate '{self._item.name}': a sum of {matches} values does not fit its type {self._type}: {remedy}"
-        )
+        return self._finished.of_words(halves)
 
 
 class _NumberExtreme(_Numbers):
@@ -265,11 +210,3 @@ def _ranks(values: pa.Array) -> tuple[Int64, Bool]:
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else ALL_VALID
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
     return ranks.astype(np.int64), valid
-
-
-def _whole(limbs: list[Int64], row: int) -> int:
-    return sum(int(limb[row]) << 32 * number for number, limb in enumerate(limbs))
-
-
-def _nearest(value: Fraction) -> float:
-    return value.numerator / value.denominator

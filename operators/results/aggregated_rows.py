@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,7 @@ class AggregatedRows(CountedRows):
         super().__init__()
         self._side = side
         self._columns = columns
+        self._totals: deque[tuple[int, list[pa.Array]]] = deque()
 
     def take_payload(self, side: int, payload: pa.RecordBatch) -> None:
         if side != self._side:
@@ -43,6 +45,9 @@ class AggregatedRows(CountedRows):
         if side != self._side:
             self._columns.drop_before(position)
 
+    def total(self, first: int, totals: list[pa.Array]) -> None:
+        self._totals.append((first, totals))
+
     def complete(self, rows: tuple[TakenRows, TakenRows], matches: tuple[Matches, Matches], ordered: bool) -> Results:
         side = self._side
         own = matches[side]
@@ -50,8 +55,22 @@ class AggregatedRows(CountedRows):
         self._take_counts(1 - side, matches[1 - side])
         shown = self._take_shown(side, len(own))
         counts = self._take_counts(side, own)
-        found = _of_rows(self._columns.over(own, counts), shown, len(own))
+        found = _of_rows(self._over(rows[side].first, own, counts), shown, len(own))
         return _on_side(side, rows[side].first + shown, found, None)
+
+    def _over(self, first: int, own: Matches, counts: Int64) -> tuple[pa.Array, ...]:
+        """The aggregates of the next rows: those that an element has computed, or over the matches that are listed."""
+        taken: list[tuple[int, list[pa.Array]]] = []
+        while self._totals and self._totals[0][0] < first + len(own):
+            taken.append(self._totals.popleft())
+        if not taken:
+            return self._columns.over(own, counts)
+        if sum(len(columns[0]) for _, columns in taken) == len(own):
+            return tuple(pa.concat_arrays(columns) for columns in zip(*(each for _, each in taken), strict=True))
+        listed = self._columns.over(own, counts)
+        return tuple(
+            _filled(column, first, [(at, each[number]) for at, each in taken]) for number, column in enumerate(listed)
+        )
 
     @property
     def nbytes(self) -> int:
@@ -163,14 +182,21 @@ class ClosedRows(ResultMaker):
         return _on_side(self._side, first + shown, found, at)
 
 
+def _filled(column: pa.Array, first: int, pieces: list[tuple[int, pa.Array]]) -> pa.Array:
+    """A column whose first row is at position `first`, with pieces of it replaced, each from a position on."""
+    kind, parts, end = pieces[0][1].type, [], 0
+    for at, piece in pieces:
+        parts += [column.slice(end, at - first - end).cast(kind), piece]
+        end = at - first + len(piece)
+    return pa.concat_arrays([*parts, column.slice(end).cast(kind)])
+
+
 def _of_rows(found: tuple[pa.Array, ...], shown: Int64, rows: int) -> tuple[pa.Array, ...]:
     """Aggregates of the rows that are shown."""
     return found if len(shown) == rows else tuple(each.take(pa.array(shown)) for each in found)
 
 
-def _on_side(
-    side: int, positions: Int64, found: tuple[pa.Array, ...], places: tuple[Int64, Int64] | None
-) -> Results:
+def _on_side(side: int, positions: Int64, found: tuple[pa.Array, ...], places: tuple[Int64, Int64] | None) -> Results:
     nobody = np.full(len(positions), NOBODY)
     left, right = (positions, nobody) if side == LEFT else (nobody, positions)
     return Results(left, right, None, places, found)

@@ -115,6 +115,8 @@ class CollectorTask(Task):
                 return () if self._aligned else self._emit_open()
             case JoinStream.COUNTS:
                 self._results.count(stream.side, batch.first, counts_of(batch))
+            case JoinStream.TOTALS:
+                self._results.total(batch.first, batch.rows.columns)
             case JoinStream.PAYLOAD:
                 self._take_payload(stream.side, batch)
             case JoinStream.EXPIRED:

@@ -88,6 +88,10 @@ class ResultMaker(ABC):
         """Take an element's numbers of matches for rows of a side, the first at position `first`."""
         raise AssertionError("only a count join asks for counts")
 
+    def total(self, first: int, totals: list[pa.Array]) -> None:
+        """Take an element's aggregates over the matches of rows, the first at position `first`."""
+        raise AssertionError("only a join with aggregates asks for them")
+
     def expire(self, side: int, listed: ExpiredRows) -> None:  # noqa: B027
         """Take rows of a side that expire one by one, at places that may not be complete yet; lists come in order."""
 

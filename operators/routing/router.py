@@ -28,7 +28,8 @@ from operators.protocol.limits import Limits
 from operators.protocol.merge_order import Merge
 from operators.protocol.sides import LEFT, RIGHT, SIDES
 from operators.protocol.stream_ids import outputs_of
-from operators.protocol.streams import EXPIRED, LIMITS, MERGE, PAYLOAD, PROBES, probes_of
+from operators.protocol.streams import EXPIRED, LIMITS, MERGE, PAYLOAD, PROBES, VALUES, probes_of
+from operators.query.expressions import Expression
 from operators.query.predicate import Predicate
 from operators.query.windows import Window
 from operators.routing.key_ordinals import KeyedRows, KeyOrdinals
@@ -36,6 +37,7 @@ from operators.routing.merge_policy import MergePolicy, MergeSchedule
 from operators.routing.payload_plan import PayloadPlan
 from operators.routing.row_keys import RowKeys
 from operators.routing.step_rows import NO_ROWS, StepRows, WindowBorders, is_per_key
+from operators.values.evaluation import evaluate
 from topology import Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext
 
 
@@ -61,6 +63,8 @@ class Router(Bolt):
     keys:         the columns of each side that make its key, where a window is per key.
     counts:       ask elements for the number of matches only, if keys alone decide what matches.
     silent:       the side whose rows need no matches among earlier rows: they are stored, and meet none.
+    totals:       the arguments of aggregates over rows of the silent side, for elements that aggregate; None where an
+                  aggregate has no argument.
     """
 
     sides: tuple[JoinSide, JoinSide]
@@ -71,6 +75,7 @@ class Router(Bolt):
     keys: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     counts: bool = False
     silent: int | None = None
+    totals: tuple[Expression | None, ...] = ()
     beside = "inputs"
 
     @property
@@ -78,6 +83,8 @@ class Router(Bolt):
         streams = [LIMITS, MERGE, *PROBES]
         if self.split_fields:
             streams += [probes_of(side, d) for side in (LEFT, RIGHT) for d in range(len(self.predicate.dimensions))]
+        if self.totals and self.silent is not None:
+            streams.append(VALUES[self.silent])
         if self.payload is not None:
             streams += [*PAYLOAD, *(EXPIRED[side] for side in self.listed)]
         return outputs_of(streams)
@@ -219,7 +226,18 @@ class RouterTask(Task):
         yield Emit(rows.to_batch(side, batch.born))
         for d in range(len(rows.keys) if self._description.split_fields else 0):
             yield Emit(rows.to_batch_of_dimension(side, d, batch.born))
+        if self._description.totals and side == self._description.silent:
+            yield Emit(self._values(side, batch))
         yield from self._send_payload(side, batch, step.expired[side])
+
+    def _values(self, side: int, batch: Batch) -> Batch:
+        """The arguments of the aggregates, evaluated for a step's rows; nulls for what has none."""
+        values = [
+            pa.nulls(batch.num_rows) if each is None else evaluate(each, lambda column: batch.rows.column(column.name))
+            for each in self._description.totals
+        ]
+        rows = pa.record_batch(values, names=[str(number) for number in range(len(values))])
+        return Batch(VALUES[side].name, rows, first=batch.first, born=batch.born)
 
     def _send_payload(self, side: int, batch: Batch, expired: tuple[Int64 | None, Int64 | None]) -> Iterator[Emit]:
         if self._payload is not None:

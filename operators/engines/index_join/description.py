@@ -12,13 +12,15 @@ from dataclasses import dataclass, fields
 
 from operators.engines.index_join.element import IndexJoinElement
 from operators.engines.index_join.key_share import dividing_dimension
+from operators.engines.index_join.totals_element import TotalsElement, total_dimensions
 from operators.engines.shared.configured_index import ConfiguredIndex
 from operators.engines.shared.engine import ROUTER, ElementPlan, Engine
 from operators.engines.shared.index_setting import IndexSetting
-from operators.engines.shared.setting_checks import check_index, check_number
+from operators.engines.shared.setting_checks import AUTO, check_index, check_number
 from operators.engines.shared.work_queue import WorkQueue
-from operators.protocol.streams import STEP
+from operators.protocol.streams import STEP, VALUES
 from operators.query.errors import JoinError
+from operators.query.predicate import Predicate
 from topology import TopologyBuilder
 
 WORK_QUEUE = "work-queue"
@@ -38,7 +40,8 @@ class IndexJoin(Engine):
 
     index:      the index that holds a window, by its name in the catalogue or configured, as
                 `PIMTree(merge_ratio=1 / 8)`; "auto" chooses. With the PIMTree several threads insert at the same time,
-                and a merge goes on beside the join.
+                and a merge goes on beside the join. With "auto", aggregates over one range of keys, or over an equality
+                and a range, come from running sums instead of matches (`TotalsElement`).
     threads:    threads that insert and probe; None: one per core. They belong to one process, also on Ray.
     task_rows:  rows of a work item, which a thread takes at once. With fewer, the results of a step's first rows leave
                 sooner; with more, less is spent on handing out items.
@@ -72,9 +75,13 @@ class IndexJoin(Engine):
     def counted(self) -> Mapping[str, str]:
         return {INDEX_JOIN: "partitions"}
 
+    def can_total(self, predicate: Predicate) -> bool:
+        return self.index == AUTO and self.partitions == 1 and total_dimensions(predicate) is not None
+
     def add_elements(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
-        threads = self.threads or os.cpu_count() or 1
-        setting = IndexSetting.of(self.index, plan, self.partitions, threads)
+        if plan.totals:
+            return self._add_totals(builder, plan)
+        setting = IndexSetting.of(self.index, plan, self.partitions, self._threads)
         dividing = dividing_dimension(plan.predicate)
         if self.partitions > 1 and dividing is None:
             raise JoinError(
@@ -82,9 +89,24 @@ class IndexJoin(Engine):
                 "none: leave partitions out, or add an equality"
             )
         queue = builder.bolt(WORK_QUEUE, WorkQueue(plan.negated, self.task_rows))
-        described = IndexJoinElement(plan.negated, plan.ordered, setting, threads, plan.counts, dividing)
+        described = IndexJoinElement(plan.negated, plan.ordered, setting, self._threads, plan.counts, dividing)
         element = builder.bolt(INDEX_JOIN, described, self.partitions)
         for stream in STEP:
             queue.global_grouping(ROUTER, stream.name)
             element.all_grouping(WORK_QUEUE, stream.name)
         return [INDEX_JOIN]
+
+    def _add_totals(self, builder: TopologyBuilder, plan: ElementPlan) -> Sequence[str]:
+        dimensions = total_dimensions(plan.predicate)
+        assert dimensions is not None, "the engine was asked whether it can"
+        described = TotalsElement(
+            plan.negated, plan.totals, plan.own, dimensions, IndexSetting.of(self.index, plan, 1), self._threads
+        )
+        element = builder.bolt(INDEX_JOIN, described)
+        for stream in (*STEP, VALUES[1 - plan.own]):
+            element.global_grouping(ROUTER, stream.name)
+        return [INDEX_JOIN]
+
+    @property
+    def _threads(self) -> int:
+        return self.threads or os.cpu_count() or 1

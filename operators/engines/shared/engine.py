@@ -10,8 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from operators.protocol.sides import LEFT
 from operators.query.orderings import Ordering
 from operators.query.predicate import Predicate
+from operators.query.select_items import AggregateItem
 from operators.query.windows import Window
 from operators.routing.merge_policy import NEVER, MergePolicy
 from topology import TopologyBuilder
@@ -28,6 +30,8 @@ class ElementPlan:
     router:  the name of the router that feeds the elements.
     counts:  `Limits.counting` may ask the elements for the number of each probe row's matches instead of the matches;
              only for engines that `can_count`.
+    totals:  the aggregates that `Limits.counting` may ask the elements for instead of the matches, of rows of the side
+             `own`; only for engines that `can_total`. The router then emits the values of their arguments.
     """
 
     predicate: Predicate
@@ -36,6 +40,8 @@ class ElementPlan:
     batch: int
     router: str = ROUTER
     counts: bool = False
+    totals: tuple[AggregateItem, ...] = ()
+    own: int = LEFT
 
     @property
     def ordered(self) -> bool:
@@ -69,6 +75,10 @@ class Engine(ABC):
     @property
     def can_count(self) -> bool:
         """Whether the elements can answer with counts (`ElementPlan.counts`), which the collector adds up."""
+        return False
+
+    def can_total(self, predicate: Predicate) -> bool:
+        """Whether the elements can answer with aggregates over the matches (`ElementPlan.totals`)."""
         return False
 
     @property

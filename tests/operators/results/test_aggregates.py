@@ -11,7 +11,16 @@ import pyarrow as pa
 import pytest
 
 import interlace as il
-from operators import CountWindow, JoinError, PredicateError, QueryError, StreamJoin, TimeWindow, UnboundedWindow
+from operators import (
+    CountWindow,
+    IndexJoin,
+    JoinError,
+    PredicateError,
+    QueryError,
+    StreamJoin,
+    TimeWindow,
+    UnboundedWindow,
+)
 from topology import LocalRuntime, RayRuntime, SchemaError, TaskError, Workers
 
 R = pa.table({"id": [1, 2, 3], "k": [0, 0, 1], "ts": [0, 10, 20]})
@@ -157,3 +166,24 @@ def test_aggregates_on_ray_are_those_of_this_process() -> None:
     for window, on in ((CountWindow(3), "R.id < S.id"), (None, NEAR)):
         join = aggregate(on, window)
         assert join.collect({"R": R, "S": S}, RayRuntime(placement=Workers(2))).equals(join.collect({"R": R, "S": S}))
+
+
+def test_running_sums_and_lists_take_turns() -> None:
+    """Infinite floats have no running sums: the rows that can meet one get theirs from their matches."""
+    prices = [7.5, None, 2.0, 1e9, -1e-9, 0.1]
+    left = pa.table({"id": range(300), "k": [n % 3 for n in range(300)], "ts": [2 * n for n in range(300)]})
+    right = pa.table({
+        "k": [n % 4 if n % 11 else None for n in range(400)], "v": range(400),
+        "price": [float("inf") if n == 150 else prices[n % 6] for n in range(400)], "ts": range(400),
+    })  # fmt: skip
+    functions = {"v": il.sum("S.v"), "p": il.sum("S.price"), "a": il.avg("S.price"), "m": il.max("S.price")}
+    spelt = {"n": il.count(), **functions}
+    options = {"aggregate": spelt, "step_rows": 40}
+    on = "R.k = S.k AND R.id > S.v"
+    sources = {"R": {"R": left}, "S": {"S": right}}
+    wanted = aggregate(on, TimeWindow(60), using=IndexJoin(index="HashIndex"), **options).collect(sources)
+    chosen = aggregate(on, TimeWindow(60), using=IndexJoin(index="auto", threads=1), **options).run(sources)
+    assert chosen.result.to_pydict() == wanted.to_pydict()
+    totalled, listed = (chosen.metrics.total(name, "index-join") for name in ("totalled", "listed"))
+    assert totalled > 100
+    assert listed > 20
