@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -29,7 +30,11 @@ def main() -> None:
     """Run the command line and end the process.
 
     A process that is asked to end leaves at once when it has cleaned up: a thread may still wait for standard input.
+    Any other leaves after its exit handlers, without taking the interpreter and the C++ libraries apart: C++ would
+    abort if one of Arrow's threads were just starting.
     """
+    status = [1]  # of an error that nobody caught
+    atexit.register(lambda: _leave(status[0]))  # registered first, so it comes last
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -39,6 +44,7 @@ def main() -> None:
         _leave(SIGNALLED + ended.number)
     if any(thread.name == "feeding" for thread in threading.enumerate()):
         _leave(code)  # it waits for standard input
+    status[0] = code
     sys.exit(code)
 
 

@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,29 @@ def test_a_terminal_shows_a_table_of_the_first_rows_and_the_number_of_all(folder
     assert lines[header + 2].split() == ["0", "1"]
     assert len([line for line in lines[header + 2 :] if re.fullmatch(r" *\d+  +\d+", line)]) == 20
     assert re.search(r"20 of 2,985 rows shown; -o FILE keeps them all", lines[-1])
+
+
+def test_the_process_ends_behind_the_exit_handlers_with_nothing_taken_apart() -> None:
+    """Otherwise a thread that Arrow is just starting makes C++ abort the process now and then."""
+    program = """
+import atexit
+import interlace.__main__ as command_line
+
+class TakenApart:
+    def __del__(self):
+        print("taken apart")
+
+def run():
+    atexit.register(print, "an exit handler")
+    return 3
+
+kept = TakenApart()
+command_line._run = run
+command_line.main()
+"""
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "an exit handler\n", "")
 
 
 def test_a_pipe_gets_lines_without_colours_and_may_be_closed(folder: Path) -> None:
