@@ -4,9 +4,11 @@ It stands behind the inputs of a topology that keeps a state and has no gate. Wh
 so a step is a decision, which the journal records. Everything after the sequencer is a function of its steps.
 
 In: batches of each input; sources that open, promise times, fall silent and end; ticks of the clock. Out: for each step
-the batches of each input, by source and offset, on a stream that is called like the input; then what was said about
-sources; then a punctuation, which has the time of a tick. A step has all that has come since the last one. So steps
-grow with the backlog. A tick ends a step, and is recorded with it: so tasks hear of the same times after a failure.
+the sources that open in it; the batches of each input, by source and offset, on a stream that is called like the input;
+what else was said about sources; then a punctuation, which has the time of a tick. Sources open before the batches, so
+that rows of one are not late for those of another in the same step. A step has all that has come since the last one. So
+steps grow with the backlog. A tick ends a step, and is recorded with it: so tasks hear of the same times after a
+failure.
 """
 
 from __future__ import annotations
@@ -77,10 +79,17 @@ def _seq(reached: Facts) -> int:
 
 @dataclass
 class _Source:
-    """What is known of a physical source; `time`: the last that it promised."""
+    """What is known of a physical source.
+
+    time: the last that it promised.
+    idle: whether it has said that it is silent, and nothing since.
+    open: whether tasks have been told in this life that it holds time back.
+    """
 
     time: Time | None = None
     ended: bool = False
+    idle: bool = False
+    open: bool = False
 
 
 class SequencerTask(DecidingTask):
@@ -112,6 +121,8 @@ class SequencerTask(DecidingTask):
         self._sources[origin.component].setdefault(batch.source, _Source())
         if not batch.num_rows:
             return ()  # the log has none either
+        self._sources[origin.component][batch.source].idle = False
+        self._drop_idle(origin.component, batch.source)
         self._taken.setdefault((origin.component, batch.source), []).append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -191,7 +202,14 @@ class SequencerTask(DecidingTask):
 
     def _hear(self, said: Message) -> None:
         if self._note(said):
+            if isinstance(said, Watermark):
+                self._drop_idle(said.stream, said.source)
             self._said.append(said)
+
+    def _drop_idle(self, stream: str, source: str) -> None:
+        """Forget that a source was silent within this step: it would be passed on behind what came later."""
+        if Idle(stream, source) in self._said:
+            self._said.remove(Idle(stream, source))
 
     def _note(self, said: Message) -> bool:
         """Take in what is said about a source; return whether it is news."""
@@ -206,7 +224,9 @@ class SequencerTask(DecidingTask):
             known = sources[said.source] = _Source()
             news = True
         else:
-            news = isinstance(said, Idle)
+            news = isinstance(said, Idle) or (known is not None and known.idle)
+        if known is not None:
+            known.idle = isinstance(said, Idle)
         if known is not None and isinstance(said, Watermark) and said.time is not None:
             news |= known.time is None or said.time > known.time
             known.time = said.time if known.time is None else max(known.time, said.time)
@@ -226,14 +246,31 @@ class SequencerTask(DecidingTask):
         if clock is not None:
             self._told = self._choice["clock"] = clock
         born = min((batch.born for batches in taken.values() for batch in batches if batch.born), default=0.0)
+        yield from self._opened(taken, said)
         for stream in self._sources:
             for source in sorted(name for of, name in taken if of == stream):
                 for batch in taken[stream, source]:
                     times = batch.times or time_bounds(batch.rows, self._event_time[stream], batch.first)
                     yield Emit(Batch(stream, batch.rows, batch.first, source, times, batch.born))
         for message in said:
-            yield Emit(message)
+            if not _opens(message):
+                yield Emit(message)
+            if isinstance(message, Idle) and message.source:
+                self._sources[message.stream][message.source].open = False
         yield Emit(Punctuation(self._seq, born, clock))
+
+    def _opened(self, taken: Iterable[tuple[str, str]], said: Iterable[Message]) -> Iterator[Emit]:
+        """Announce the sources of a step that hold time back from now on."""
+        opening = {(each.stream, each.source): each for each in said if isinstance(each, Watermark) and _opens(each)}
+        for stream, source in {**opening, **dict.fromkeys(sorted(taken))}:
+            known = self._sources[stream].setdefault(source, _Source())
+            if not known.open or (stream, source) in opening:
+                known.open = True
+                yield Emit(opening.get((stream, source), Watermark(None, stream, source)))
+
+
+def _opens(said: Message) -> bool:
+    return isinstance(said, Watermark) and said.time is None
 
 
 def _written(said: Message) -> list[Any]:
