@@ -224,7 +224,7 @@ class SequencerTask(DecidingTask):
             known = sources[said.source] = _Source()
             news = True
         else:
-            news = isinstance(said, Idle) or (known is not None and known.idle)
+            news = isinstance(said, Idle) != (known is not None and known.idle)
         if known is not None:
             known.idle = isinstance(said, Idle)
         if known is not None and isinstance(said, Watermark) and said.time is not None:
