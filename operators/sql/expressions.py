@@ -357,7 +357,7 @@ def _refusal(node: exp.Expression) -> str:
         case exp.In() if not node.args.get("query"):
             return f"{shown} lists no value, so nothing would match: name at least one"
         case exp.In():
-            return f"{shown}: IN takes a list of values, such as IN (1, 2), not a query"
+            return f"{shown}: IN takes a list of values, such as IN (1, 2): write SEMI JOIN for IN (SELECT ..)"
         case exp.Is():
             return f"{shown} is not supported: IS takes NULL, TRUE, FALSE or [NOT] DISTINCT FROM"
         case exp.Count():
@@ -373,7 +373,10 @@ def _refusal(node: exp.Expression) -> str:
         case exp.Any() | exp.All():
             return f"{shown} is not supported here: {_INSTEAD_OF_QUANTIFIERS}"
         case exp.Subquery() | exp.Select() | exp.Exists():
-            return f"{shown}: subqueries are not supported: write SEMI JOIN for EXISTS, ANTI JOIN for NOT EXISTS"
+            return (
+                f"{shown}: subqueries are not supported: write SEMI JOIN for EXISTS, ANTI JOIN for NOT EXISTS, and a "
+                "value where one is meant"
+            )
     return (
         f"{shown} is not supported in a join condition: write comparisons (< <= > >= = !=, BETWEEN, IN, LIKE, IS NULL, "
         "IS DISTINCT FROM, ABS(a - b) <= c) with AND, OR, NOT, built-in functions, or a Python function of your own"

@@ -33,7 +33,7 @@ _REFUSED_CLAUSES = {
     "with_": f"WITH is not supported: {_SHAPE}",
     "windows": f"this WINDOW clause is not supported: {_SHAPE}, with WINDOW AS (ROWS 100) last",
     "having": "HAVING is not supported: every row comes out; filter the results",
-    "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says",
+    "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says: leave it out",
     "distinct": "DISTINCT is not supported: every result comes once; LEFT SEMI JOIN gives left rows once",
     "limit": "LIMIT is not supported: a join of streams has no end; stop reading its results instead",
 }
@@ -228,7 +228,8 @@ class Query:
                 raise self.error(join, f"{written} is not supported: write ASOF JOIN, or ASOF LEFT JOIN")
             return Kind.ASOF if side else Kind.ASOF_INNER
         if method:
-            raise self.error(join, f"{method} JOIN is not supported: write {on}")
+            using = ", or USING (..) with the columns" if method == "NATURAL" else ""
+            raise self.error(join, f"{method} JOIN is not supported: write {on}{using}")
         if kind in ("", "OUTER"):
             return Kind(side.lower()) if side else Kind.INNER
         if kind in ("INNER", "CROSS") and not side:
