@@ -115,7 +115,8 @@ def in_its_own_unit(case: SurfaceCase, row: Late) -> Any:
 
 
 def test_late_rows_of_a_part_show_their_time_as_it_was_sent() -> None:
-    join = StreamJoin("R", "S", "R.id = S.id", UnboundedWindow(), event_time="ts", out_of_order={"R": "1 s", "S": "1 ms"})
+    bounds = {"R": "1 s", "S": "1 ms"}
+    join = StreamJoin("R", "S", "R.id = S.id", UnboundedWindow(), event_time="ts", out_of_order=bounds)
     builder = TopologyBuilder("units")
     for name in "RS":
         builder.input(f"{name} rows", Input(event_time="ts", out_of_order=1))
