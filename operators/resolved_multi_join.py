@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -203,7 +203,7 @@ def _windows(given: object, roles: tuple[str, ...]) -> tuple[Window, ...]:
 
 def _indexes(given: object, roles: tuple[str, ...]) -> tuple[str | ConfiguredIndex, ...]:
     """The index of each role."""
-    of = dict(given) if isinstance(given, Mapping) else dict.fromkeys(roles, given)
+    of: dict[str, Any] = dict(given) if isinstance(given, Mapping) else dict.fromkeys(roles, given)
     unknown = next((role for role in of if role not in roles), None)
     if unknown is not None:
         raise JoinError(

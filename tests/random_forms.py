@@ -35,7 +35,7 @@ class Grammar(Values):
     """Draws conditions over the columns of some roles, and values."""
 
     def condition_of(self, roles: Sequence[str], depth: int) -> Form:
-        within = Grammar(self.chance, roles)
+        within = Grammar(self.chance, roles, constants=self.constants)
         return within.atom() if depth > 1 else within.of_one(roles[0])
 
     def condition(self, depth: int = 2) -> Form:
@@ -210,7 +210,7 @@ class Grammar(Values):
 
     def of_one(self, role: str) -> Form:
         """Of one stream alone, or of none."""
-        shape = self.chance.choice(["flag", "null", "float32", "constant"])
+        shape = self.chance.choice(["flag", "null", "float32", "constant" if self.constants else "flag"])
         if shape == "flag":
             return column(role, "b")
         if shape == "null":

@@ -209,7 +209,8 @@ def as_of_query(seed: int, most_rows: int = 9) -> Query:
     tests: dict[str, Form] = {}
     for name, role in (("left", "L"), ("right", "R"), ("shown", "L")):
         if chance.random() < 0.4:
-            tests[name] = _naming(lambda role=role: Grammar(chance, (role,)).condition(1), role)  # type: ignore[misc]
+            grammar = Grammar(chance, (role,), constants=role == "L")  # a part without columns is one on the left
+            tests[name] = _naming(lambda grammar=grammar: grammar.condition(1), role)  # type: ignore[misc]
     on = [f"L.{key} = R.{key}" for key in keys] + [tests[name].sql for name in ("left", "right") if name in tests]
     text = "ASOF LEFT JOIN R" if outer else "ASOF JOIN R"
     if chance.random() < 0.5:

@@ -134,11 +134,15 @@ def opposite(part: Form, sql: str = "") -> Form:
 
 
 class Values:
-    """Draws values over the columns of some roles. `depth` is how far they still nest."""
+    """Draws values over the columns of some roles. `depth` is how far they still nest.
 
-    def __init__(self, chance: Random, roles: Sequence[str]) -> None:
+    constants: whether a value, or a condition, may name no column.
+    """
+
+    def __init__(self, chance: Random, roles: Sequence[str], *, constants: bool = True) -> None:
         self.chance = chance
         self.roles = tuple(roles)
+        self.constants = constants
 
     def condition_of(self, roles: Sequence[str], depth: int) -> Form:
         """A condition for CASE."""
@@ -150,7 +154,8 @@ class Values:
             return column(self.chance.choice(roles), "b")
         if depth == 0 or self.chance.random() < 0.4 or kind in ("struct", "interval"):
             names = [name for name, (of, _, _) in COLUMNS.items() if of == kind]
-            if kind not in ("list", "struct", "interval") and self.chance.random() < 0.2:
+            plain = kind not in ("list", "struct", "interval")
+            if plain and self.constants and self.chance.random() < 0.2:
                 return self.written(kind)
             return column(self.chance.choice(roles), self.chance.choice(names))
         if self.chance.random() < 0.25:

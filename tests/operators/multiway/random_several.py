@@ -246,6 +246,8 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
     configured = ConfiguredIndex("PIMTree", {"merge_ratio": 0.5, "at_once": 0})
     indexes: list[str | ConfiguredIndex] = ["auto", chance.choice(list(CATALOGUE)), configured]
     for_all = chance.choice(indexes)
-    for_some = {name: chance.choice([configured, *CATALOGUE]) for name in names if chance.random() < 0.7}
+    any_index: list[str | ConfiguredIndex] = [configured, *CATALOGUE]
+    for_some = {name: chance.choice(any_index) for name in names if chance.random() < 0.7}
+    index: str | ConfiguredIndex | dict[str, str | ConfiguredIndex]
     index = for_some if chance.random() < 0.4 else for_all
     return SeveralCase(roles, sources, on, windows, "ts" if timed else None, bounds, select, step_rows, index)
