@@ -12,7 +12,16 @@ import pyarrow as pa
 from interlace.result_names import frame_columns, new_names
 from interlace.same_kind import as_frame
 from interlace.spark_frames import SOURCES, bounded_join, streaming_join
-from operators import CountWindow, Expression, JoinError, StreamJoin, TimeWindow, UnboundedWindow, in_time_order
+from operators import (
+    Aggregate,
+    CountWindow,
+    Expression,
+    JoinError,
+    StreamJoin,
+    TimeWindow,
+    UnboundedWindow,
+    in_time_order,
+)
 from topology import FrameKind, Runtime, arrow_table, frame_kind
 
 Window = CountWindow | TimeWindow | UnboundedWindow
@@ -27,6 +36,7 @@ def join(
     window: Window | tuple[Window, Window] | None,
     select: Sequence[str | Expression] | None = None,
     kind: str = "inner",
+    aggregate: Mapping[str, Aggregate] | None = None,
     event_time: str | Mapping[str, str] | None = None,
     runtime: Runtime | None = None,
     names: tuple[str, str] = ("left", "right"),
@@ -45,6 +55,9 @@ def join(
                 called left_id and right_id, or what `.alias(..)` says.
     kind:       "inner", "left", "right", "full", "semi", "anti", "count", "asof" or "asof inner". The last two
                 give each row of `left` the last row of `right` up to its event time, with equalities and window=None.
+    aggregate:  names of results and what they are, such as {"n": il.count(), "volume": il.sum("right.size")}: every row
+                of `left` once, with values over its matches. It takes the place of `kind`. Where the aggregates name
+                columns of `left`, the rows of `right` come out.
     event_time: the event-time column, or a mapping of frame to column. Frames are sorted by it; rows of equal time keep
                 their order. None: the number of the row is its time.
     runtime:    where to run; None: in this process.
@@ -66,7 +79,14 @@ def join(
     frames = dict(zip(names, (left, right), strict=True))
     kinds = {name: _kind(name, frame) for name, frame in frames.items()}
     described = StreamJoin(
-        *names, on, window, kind=kind, select=select, event_time=event_time, out_of_order=out_of_order
+        *names,
+        on,
+        window,
+        kind=kind,
+        select=select,
+        event_time=event_time,
+        out_of_order=out_of_order,
+        aggregate=aggregate,
     )
     if FrameKind.SPARK in kinds.values():
         _check_both_spark(kinds)

@@ -29,7 +29,7 @@ def frame_columns(join: StreamJoin, columns: Mapping[str, Sequence[str]]) -> dic
         schema = pa.schema([(column, pa.null()) for column in known])
         for each in selection.columns(side, schema):
             found[each.name] = FrameColumn(name, each.column)
-    others = [each.name for each in selection.computed]
+    others = [each.name for each in selection.computed] + [each.name for each in selection.aggregated]
     if selection.counted is not None:
         others.append(selection.counted.name)
     names = new_names([*found, *others], found)

@@ -56,6 +56,11 @@ class Streamlet:
 
     def filter(self, condition: Callable[[pa.RecordBatch], Any] | pc.Expression, *, parallelism: int = 1) -> Streamlet:
         """Keep the rows for which a condition is true: a function of a batch to a mask, or `pc.field("x") > 5`."""
+        if not (callable(condition) or isinstance(condition, pc.Expression)):
+            raise TopologyError(
+                f"streamlet '{self.name}': filter takes a function of a batch, or an expression of Arrow such as "
+                f"pyarrow.compute.field('x') > 5, not {condition!r}"
+            )
 
         def kept(rows: pa.RecordBatch) -> pa.RecordBatch:
             mask = condition if isinstance(condition, pc.Expression) else condition(rows)

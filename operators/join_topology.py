@@ -16,7 +16,10 @@ from operators.intake.retention import Retention, intake
 from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.streams import EXPIRED, LIMITS, PAYLOAD, answer_streams
 from operators.query.as_of import AsOf
+from operators.query.condition import conjunction, conjuncts
+from operators.query.expressions import Expression, columns_in
 from operators.query.kinds import Kind
+from operators.query.predicate import Predicate
 from operators.query.select_items import AggregateItem
 from operators.resolved_join import ResolvedJoin
 from operators.results.collector import Collector
@@ -74,7 +77,7 @@ def _add_as_of(builder: TopologyBuilder, join: ResolvedJoin, settings: AsOf, wit
             join.streams[side],
             join.event_times[join.streams[side]] or "",
             join.condition.equal_columns(side),
-            branch.filters[side],
+            _matching(branch, side),
             join.wheres[side],
         )
         for side in (LEFT, RIGHT)
@@ -84,6 +87,14 @@ def _add_as_of(builder: TopologyBuilder, join: ResolvedJoin, settings: AsOf, wit
     for stream in join.stream_names:
         element.global_grouping(GATE, stream)
     return AS_OF
+
+
+def _matching(branch: Predicate, side: int) -> Expression | None:
+    """What a row must satisfy to match; what names no column is asked of the left row."""
+    found = [part for part in [branch.filters[side]] if part is not None]
+    if side == LEFT and branch.residual is not None:
+        found += [part for part in conjuncts(branch.residual) if next(columns_in(part), None) is None]
+    return conjunction(found) if found else None
 
 
 def _add_search(builder: TopologyBuilder, join: ResolvedJoin, within: Within | None) -> str:

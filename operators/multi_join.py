@@ -47,8 +47,8 @@ class MultiJoin:
                 later rows of the others may meet.
     select:     the columns to show, such as ["a.id", "c.id"], or computed ones; None: all of all.
     event_time, out_of_order, idle_after, step_rows: as for `StreamJoin`.
-    index:      the index in which the rows of a role are searched, by its name in the catalogue or configured; "auto"
-                chooses one for each role and order of probing.
+    index:      the index in which the rows of a role are searched, by its name in the catalogue or configured, for all
+                roles or in a mapping of role to index; "auto" chooses one for each role and order of probing.
 
     A result consists of one row of each role. It belongs to the latest of them, and all others must be live at that
     row, each by the window of its own role (docs/semantics.md). Results are ordered by the latest row, then by the
@@ -63,7 +63,7 @@ class MultiJoin:
     out_of_order: Duration | Mapping[str, Duration] | None = field(default=None, kw_only=True)
     idle_after: Duration | None = field(default=None, kw_only=True)
     step_rows: int = field(default=DEFAULT_STEP_ROWS, kw_only=True)
-    index: str | ConfiguredIndex = field(default=AUTO, kw_only=True)
+    index: str | ConfiguredIndex | Mapping[str, str | ConfiguredIndex] = field(default=AUTO, kw_only=True)
 
     def __post_init__(self) -> None:
         self.resolved  # noqa: B018  raises what is wrong with the arguments
@@ -80,7 +80,7 @@ class MultiJoin:
         out_of_order: Duration | Mapping[str, Duration] | None = None,
         idle_after: Duration | None = None,
         step_rows: int = DEFAULT_STEP_ROWS,
-        index: str = AUTO,
+        index: str | ConfiguredIndex | Mapping[str, str | ConfiguredIndex] = AUTO,
     ) -> MultiJoin:
         """Read a query such as ``SELECT a.id, c.id FROM a, b, c WHERE a.k = b.k AND b.x < c.x WINDOW AS (ROWS 60)``.
 

@@ -52,7 +52,7 @@ def multi_topology(join: ResolvedMultiJoin, part: Part | None = None) -> Topolog
         join.selection,
         part is not None and part.timed,
         None if part is None else part.time_of,
-        join.index,
+        join.indexes,
     )
     joining = builder.bolt(ELEMENT, element)
     for stream in join.stream_names:

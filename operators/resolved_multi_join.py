@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -37,7 +37,7 @@ class ResolvedMultiJoin:
 
     event_times: the event-time column of each stream; None where the number of the row is its time.
     bounds:      how far a stream may be out of order, for those that may.
-    index:       the index of every step, or "auto".
+    indexes:     the index of each role, or "auto".
     """
 
     roles: tuple[str, ...]
@@ -49,7 +49,7 @@ class ResolvedMultiJoin:
     bounds: Mapping[str, Duration]
     idle_after: float | None
     step_rows: int
-    index: str | ConfiguredIndex = AUTO
+    indexes: tuple[str | ConfiguredIndex, ...]
 
     @property
     def stream_names(self) -> tuple[str, ...]:
@@ -134,7 +134,6 @@ class RoleCheck:
 def resolve_several(join: MultiJoin) -> ResolvedMultiJoin:
     """Check the arguments of a join and compute what follows from them; raises a `JoinError` or `PredicateError`."""
     check_whole_number("", "step_rows", join.step_rows, error=JoinError)
-    check_index("MultiJoin", join.index)
     roles, streams = _streams(join.streams)
     names = tuple(dict.fromkeys(streams))
     check_event_time(join.event_time, names)
@@ -157,7 +156,7 @@ def resolve_several(join: MultiJoin) -> ResolvedMultiJoin:
         bounds_of(join.out_of_order, event_times),
         idle_seconds(join.idle_after),
         join.step_rows,
-        join.index,
+        _indexes(join.index, roles),
     )
 
 
@@ -200,3 +199,18 @@ def _windows(given: object, roles: tuple[str, ...]) -> tuple[Window, ...]:
     if any(isinstance(window, CountWindow) and window.per_key for window in checked):
         raise JoinError("a window per key belongs to a join of two streams: use StreamJoin, or a window of all keys")
     return tuple(checked)
+
+
+def _indexes(given: object, roles: tuple[str, ...]) -> tuple[str | ConfiguredIndex, ...]:
+    """The index of each role."""
+    of: dict[str, Any] = dict(given) if isinstance(given, Mapping) else dict.fromkeys(roles, given)
+    unknown = next((role for role in of if role not in roles), None)
+    if unknown is not None:
+        raise JoinError(
+            f"MultiJoin: index names {unknown!r}, which is no role of this join: give indexes to "
+            f"{', '.join(map(repr, roles))}, or one to all"
+        )
+    found = tuple(of.get(role, AUTO) for role in roles)
+    for index in found:
+        check_index("MultiJoin", index)
+    return found

@@ -349,6 +349,12 @@ FURTHER = [
     "R.i IS DISTINCT FROM S.i AND R.j IS NOT DISTINCT FROM S.j",
     "R.i IS DISTINCT FROM S.i OR R.j = S.j",
     "NOT (R.i IS DISTINCT FROM S.i)",
+    "R.d + 1 + 1 > S.d",
+    "R.d - 30 + 1 = S.d - 29",
+    "CAST(R.d + 1 AS VARCHAR) > CAST(S.d AS VARCHAR)",
+    "(R.d + 2) - S.d = 2",
+    "R.ts > TIMESTAMP '2024-01-01 06:30:00' + INTERVAL '1' MONTH AND R.i = S.i",
+    "greatest(S.ts, TIMESTAMP '2024-01-01 06:30:00' + INTERVAL '1' MONTH) > R.ts",
 ]
 """Conditions that mix types, functions and three-valued logic in ways of their own."""
 
@@ -392,7 +398,7 @@ SELECTED = [
     "round(S.p, 1)", "S.d + INTERVAL '1' MONTH", "year(S.d)", "S.l[1]", "S.st.a", "length(S.t)", "greatest(R.i, S.i)",
     "(R.i < S.i) IS TRUE", "R.i < S.i", "S.d + 1", "nullif(R.i, S.i)", "R.i ^ 2", "S.b IS NOT TRUE",
     "concat(R.t, S.t)", "R.i IN (1, S.i)", "[R.i, S.i]", "date_trunc('month', S.ts)", "extract(hour FROM R.ts)",
-    "S.f = 0.1", "abs(R.i - S.i)", "R.p * 2 + S.i", "NOT (R.b AND S.b)",
+    "S.f = 0.1", "CAST(S.d + 1 AS VARCHAR)", "abs(R.i - S.i)", "R.p * 2 + S.i", "NOT (R.b AND S.b)",
 ]  # fmt: skip
 """Values to select, also of rows without a match."""
 

@@ -38,8 +38,9 @@ def as_sql(node: term.Condition | term.Value, roles: Roles) -> str:
             return f"({sql(operand)} BETWEEN {sql(low)} AND {sql(high)})"
         case term.Overlaps((start, end), (other_start, other_end)):
             return f"(({sql(start)}, {sql(end)}) OVERLAPS ({sql(other_start)}, {sql(other_end)}))"
-        case term.Contains():
-            return f"({' AND '.join(f'{sql(one)} {op} {sql(other)}' for op, one, other in node.comparisons)})"
+        case term.Contains((start, end), inner):
+            within = f"({sql(inner[0])}, {sql(inner[1])})" if isinstance(inner, tuple) else sql(inner)
+            return f"(({sql(start)}, {sql(end)}) CONTAINS {within})"
         case term.In(operand, choices):
             return f"({sql(operand)} IN ({', '.join(map(sql, choices))}))"
         case term.IsNull(operand):

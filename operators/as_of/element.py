@@ -182,7 +182,9 @@ class AsOfTask(Task):
             numbers = self._keys.of(side, [batch.column(name) for name in described.key], batch.num_rows)
         for condition, otherwise in ((described.matching, NONE), (described.shown, HIDDEN)):
             if condition is not None:
-                true = pc.fill_null(evaluate(condition, lambda column: batch.column(column.name)), False)
+                true = pc.fill_null(
+                    evaluate(condition, lambda column: batch.column(column.name), batch.num_rows), False
+                )
                 numbers[~true.to_numpy(zero_copy_only=False)] = otherwise
         return numbers
 

@@ -153,6 +153,7 @@ def _months_later(columns: Sequence[pa.Array], arguments: Sequence[Argument], ki
     times, months = columns
     if pa.types.is_null(times.type) or pa.types.is_null(months.type):
         return pa.nulls(len(times), kind)
+    times = times if times.type == kind else times.cast(kind)  # a constant has the coarsest unit that holds it
     known = pc.and_(times.is_valid(), months.is_valid()).to_numpy(zero_copy_only=False)
     unit = "D" if pa.types.is_date(kind) else kind.unit
     ticks = times.cast(pa.int32() if pa.types.is_date(kind) else pa.int64())

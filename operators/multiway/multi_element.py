@@ -20,7 +20,6 @@ from operators.bounds.bound_dimension import BoundDimension
 from operators.bounds.dimension_keys import are_values_needed
 from operators.bounds.intervals import bind
 from operators.engines.shared.configured_index import ConfiguredIndex
-from operators.engines.shared.setting_checks import AUTO
 from operators.multiway.combinations import Combinations, Pipeline, Stage, TooManyError
 from operators.multiway.multi_selection import MultiSelection
 from operators.multiway.probe_order import best_order, fan_out, observed_shares
@@ -59,7 +58,7 @@ class MultiElement(Bolt):
     event_times: the event-time column of each role; None: row numbers.
     timed:       results have an event time, and watermarks follow them.
     time_of:     the role whose row gives a result its event time; None: the latest row.
-    index:       the index of every stage, by its name in the catalogue, or "auto".
+    indexes:     the index of each role, by its name in the catalogue or configured, or "auto".
     """
 
     condition: MultiCondition
@@ -67,9 +66,9 @@ class MultiElement(Bolt):
     windows: tuple[Window, ...]
     event_times: tuple[str | None, ...]
     selection: MultiSelection
-    timed: bool = False
-    time_of: int | None = None
-    index: str | ConfiguredIndex = AUTO
+    timed: bool
+    time_of: int | None
+    indexes: tuple[str | ConfiguredIndex, ...]
     beside = "sinks"
 
     @property
@@ -245,7 +244,7 @@ class MultiTask(Task):
         links = self._links_to(bound, role)
         if (role, links) not in self._indexes:
             rows = self._described.windows[role].rows
-            self._indexes[role, links] = RoleIndex(self._roles[role], links, rows, self._described.index)
+            self._indexes[role, links] = RoleIndex(self._roles[role], links, rows, self._described.indexes[role])
         return self._indexes[role, links]
 
     def _index_name(self, bound: set[int], role: int) -> str:

@@ -140,15 +140,20 @@ def without_not(condition: Expression, roles: tuple[str, str]) -> Expression:
 
 
 def by_side(condition: Expression, roles: tuple[str, str]) -> tuple[Expression | None, Expression | None]:
-    """The parts of a conjunction by side, each about one stream only; None for a side without parts."""
+    """The parts of a conjunction by side, each about one stream only; None for a side without parts.
+
+    What names no column is about the sides that the other parts are about, or about both.
+    """
+    parts = [(part, sides_of(part, roles)) for part in conjuncts(without_not(condition, roles))]
+    named = set().union(*(sides for _, sides in parts)) or {LEFT, RIGHT}
     found: tuple[list[Expression], list[Expression]] = ([], [])
-    for part in conjuncts(without_not(condition, roles)):
-        sides = sides_of(part, roles)
-        if len(sides) != 1:
+    for part, sides in parts:
+        if len(sides) == 2:
             raise PredicateError(
                 f"where: `{part!r}` must use columns of one stream only: move it to the join condition (on)"
             )
-        found[sides.pop()].append(part)
+        for side in sides or named:
+            found[side].append(part)
     left, right = (conjunction(each) if each else None for each in found)
     return left, right
 

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes import kernel
+from operators.functions.composed_values import encoded
+from operators.functions.families import COMPOSED, TEXTS
 from operators.query.errors import PredicateError
 from operators.routing.key_dictionary import ByteDictionary
 from operators.values.key_types import decoded, key_type, stored_values
@@ -47,7 +49,8 @@ _SECOND = 1_000_000_000
 def key_words(column: str, array: pa.Array | pa.ChunkedArray, dictionary: ByteDictionary) -> tuple[Int64, Bool]:
     """The words of each value, as rows x 2, and which values are neither null nor NaN.
 
-    dictionary: numbers strings, binary and wide decimals; the same for all columns that are to be compared.
+    dictionary: numbers strings, binary, wide decimals, lists, structs and intervals; the same for all columns that are
+                to be compared.
     """
     kind = key_type(column, array.type)
     array = decoded(array)
@@ -55,8 +58,9 @@ def key_words(column: str, array: pa.Array | pa.ChunkedArray, dictionary: ByteDi
     valid = np.ones(len(array), np.bool_)
     if array.null_count:
         valid = pc.is_valid(array).to_numpy(zero_copy_only=False)
-    if kind.family in ("string", "binary"):
-        words[:, 0] = _byte_numbers(array, dictionary, valid)
+    if kind.family in (*TEXTS, *COMPOSED):
+        written = encoded(array) if kind.family in COMPOSED else array
+        words[:, 0] = _byte_numbers(written, dictionary, valid)
     elif kind.family == "decimal":
         _decimal_words(column, array, dictionary, valid, words)
     elif kind.family == "float":

@@ -51,6 +51,6 @@ class PayloadPlan:
                 payload = payload.append_column(name, pa.array(positions))
         where = self.wheres[side]
         if where is not None and self.kind.may_show_alone(side):
-            shown = evaluate(where, lambda column: rows.column(column.name))
+            shown = evaluate(where, lambda column: rows.column(column.name), rows.num_rows)
             payload = payload.append_column(HIDDEN, pc.invert(pc.fill_null(shown, False)))
         return payload

@@ -100,7 +100,7 @@ class RowKeys:
         condition = self._predicate.filters[side]
         if condition is None:
             return None
-        found = evaluate(condition, lambda column: rows.column(column.name))
+        found = evaluate(condition, lambda column: rows.column(column.name), rows.num_rows)
         passing: Bool = pc.fill_null(found, False).to_numpy(zero_copy_only=False)
         return passing
 

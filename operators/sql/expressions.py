@@ -34,7 +34,8 @@ from operators.query.expressions import (
     one_of,
 )
 from operators.query.functions import function
-from operators.query.streams import built_in, overlaps
+from operators.query.streams import built_in, contains, overlaps
+from operators.sql.intervals import FORMS, ends_of_interval, is_interval
 from operators.sql.literals import CalendarLength, calendar_length, literal
 from operators.sql.row_values import compare_rows, one_of_rows, parts_of_row
 from operators.sql.text import error_at, match_name, qualifier_of
@@ -144,6 +145,12 @@ class ConditionReader:
                 return self.listed(node)
             case exp.Overlaps():
                 return overlaps(self.interval(node, node.this), self.interval(node, node.expression))
+            case exp.ArrayContainsAll():  # CONTAINS
+                inner = node.expression
+                within = is_interval(inner, self.functions)
+                return contains(
+                    self.interval(node, node.this), self.interval(node, inner) if within else self.expression(inner)
+                )
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return IsNull(self.expression(node.this))
             case exp.Is() if isinstance(node.expression, exp.Boolean):
@@ -213,15 +220,11 @@ class ConditionReader:
         return Compare(operator, self.expression(node.this), self.expression(node.expression))
 
     def interval(self, node: exp.Expression, written: exp.Expression) -> tuple[Expression, Expression]:
-        """``(start, end)`` or ``(start, INTERVAL '5' MINUTE)``."""
-        parts = parts_of_row(written)
-        if parts is None or len(parts) != 2:
-            raise self.error(
-                node, f"`{written.sql()}` is not an interval: OVERLAPS takes (R.start, R.end) OVERLAPS (S.start, S.end)"
-            )
-        start, end = parts
-        if isinstance(end, exp.Interval):
-            end = exp.Add(this=start.copy(), expression=end)
+        """The start and the end of an interval."""
+        ends = ends_of_interval(written, self.functions)
+        if ends is None:
+            raise self.error(node, f"`{written.sql()}` is not an interval: {FORMS}")
+        start, end = ends
         return self.expression(start), self.expression(end)
 
     def is_quantified(self, node: exp.Expression) -> bool:
@@ -354,7 +357,7 @@ def _refusal(node: exp.Expression) -> str:
         case exp.In() if not node.args.get("query"):
             return f"{shown} lists no value, so nothing would match: name at least one"
         case exp.In():
-            return f"{shown}: IN takes a list of values, such as IN (1, 2), not a query"
+            return f"{shown}: IN takes a list of values, such as IN (1, 2): write SEMI JOIN for IN (SELECT ..)"
         case exp.Is():
             return f"{shown} is not supported: IS takes NULL, TRUE, FALSE or [NOT] DISTINCT FROM"
         case exp.Count():
@@ -370,7 +373,10 @@ def _refusal(node: exp.Expression) -> str:
         case exp.Any() | exp.All():
             return f"{shown} is not supported here: {_INSTEAD_OF_QUANTIFIERS}"
         case exp.Subquery() | exp.Select() | exp.Exists():
-            return f"{shown}: subqueries are not supported: write SEMI JOIN for EXISTS, ANTI JOIN for NOT EXISTS"
+            return (
+                f"{shown}: subqueries are not supported: write SEMI JOIN for EXISTS, ANTI JOIN for NOT EXISTS, and a "
+                "value where one is meant"
+            )
     return (
         f"{shown} is not supported in a join condition: write comparisons (< <= > >= = !=, BETWEEN, IN, LIKE, IS NULL, "
         "IS DISTINCT FROM, ABS(a - b) <= c) with AND, OR, NOT, built-in functions, or a Python function of your own"

@@ -33,7 +33,7 @@ _REFUSED_CLAUSES = {
     "with_": f"WITH is not supported: {_SHAPE}",
     "windows": f"this WINDOW clause is not supported: {_SHAPE}, with WINDOW AS (ROWS 100) last",
     "having": "HAVING is not supported: every row comes out; filter the results",
-    "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says",
+    "order": "ORDER BY is not supported: results come in the order of event time, or as ordering= says: leave it out",
     "distinct": "DISTINCT is not supported: every result comes once; LEFT SEMI JOIN gives left rows once",
     "limit": "LIMIT is not supported: a join of streams has no end; stop reading its results instead",
 }
@@ -228,7 +228,8 @@ class Query:
                 raise self.error(join, f"{written} is not supported: write ASOF JOIN, or ASOF LEFT JOIN")
             return Kind.ASOF if side else Kind.ASOF_INNER
         if method:
-            raise self.error(join, f"{method} JOIN is not supported: write {on}")
+            using = ", or USING (..) with the columns" if method == "NATURAL" else ""
+            raise self.error(join, f"{method} JOIN is not supported: write {on}{using}")
         if kind in ("", "OUTER"):
             return Kind(side.lower()) if side else Kind.INNER
         if kind in ("INNER", "CROSS") and not side:
@@ -252,15 +253,16 @@ class Query:
         matching = [reader.condition(each) for each in (on, compared) if each is not None]
         if join is not None:
             matching += using(join, dict.fromkeys((each.name for each in join.args.get("using") or ()), left), right)
-        showing = []
+        showing, names_columns = [], written is None
         if not matching and join is not None and kind is not Kind.INNER and not kind.counts_on_arrival:
             raise self.error(join, f"{kind.upper()} JOIN needs its condition: write ON {left}.a < {right}.b")
         for node in () if written is None else _conjuncts(written.this):
             part = reader.condition(node)
             sides = sides_of(part, reader.roles)
-            if kind == Kind.INNER or (kind.counts_on_arrival and len(sides) != 1):
+            if kind == Kind.INNER or (kind.counts_on_arrival and len(sides) == 2):
                 matching.append(part)
                 continue
+            names_columns |= bool(sides)
             constant = folded(part)
             if isinstance(constant, Constant) and constant.value is True:
                 continue
@@ -268,7 +270,7 @@ class Query:
                 self.check_where(node, part, sides, kind, reader.roles)
             showing.append(part)
         if not matching:
-            if join is None or str(join.args.get("kind") or "").upper() != "CROSS":
+            if names_columns and (join is None or str(join.args.get("kind") or "").upper() != "CROSS"):
                 raise self.error(
                     self.tree,
                     f"the query has no condition: write WHERE {left}.a < {right}.b, "
@@ -281,9 +283,9 @@ class Query:
         self, node: exp.Expression, part: Expression, sides: set[int], kind: Kind, roles: tuple[str, ...]
     ) -> None:
         left, right = roles
-        if sides and sides <= set(_WHERE_SIDES[kind]):
+        if sides <= set(_WHERE_SIDES[kind]):  # what names no column is about all rows
             return
-        join = f"{kind.upper()} JOIN"
+        join = {Kind.ASOF: "ASOF LEFT JOIN", Kind.ASOF_INNER: "ASOF JOIN"}.get(kind, f"{kind.upper()} JOIN")
         if isinstance(part, IsNull) and sides == {RIGHT} and kind == Kind.LEFT:
             raise self.error(
                 node,
@@ -299,7 +301,8 @@ class Query:
             )
         else:
             reason = f"WHERE of a {join} may use columns of {left} only: it returns no rows of {right}"
-        raise self.error(node, f"`{part!r}`: {reason}: move it into ON, which decides which rows match")
+        instead = ", or write JOIN for the pairs alone" if kind.shows_right else ""
+        raise self.error(node, f"`{part!r}`: {reason}: move it into ON, which decides which rows match{instead}")
 
 
 def using(join: exp.Join, lefts: Mapping[str, str], right: str) -> list[Expression]:

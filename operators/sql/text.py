@@ -17,12 +17,20 @@ _SYMBOLS = {
     "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">=", "EQ": "=", "NEQ": "!=", "ADD": "+", "SUB": "-", "MUL": "*",
     "DIV": "/", "AND": "AND", "OR": "OR", "NOT": "NOT", "BETWEEN": "BETWEEN", "IN": "IN",
 }  # fmt: skip
+_PERIODS = {
+    "CONTAINS": "contains(text, part), list_contains(list, value) or (start, end) CONTAINS value",
+    "PRECEDES": "R.end <= S.start",
+    "SUCCEEDS": "R.start >= S.end",
+    "EQUALS": "(R.start, R.end) = (S.start, S.end)",
+}
+"""What to write for predicates of periods that are not understood, or not where they stand."""
 _HINTS = {
     ",": "conditions are joined with AND",
     "&&": "write AND",
     "=>": "write >=",
     "XOR": "write (one) != (other) for two conditions, xor(one, other) for the bits of integers",
     "~": "write regexp_matches(text, pattern)",
+    **{word: f"write {instead}" for word, instead in _PERIODS.items()},
     "WHERE": "a condition is written without WHERE",
     "ON": "a condition is written without ON",
 }
@@ -69,6 +77,19 @@ class InterlaceDialect(Dialect):
         TABLE_ALIAS_TOKENS: ClassVar = parser.Parser.TABLE_ALIAS_TOKENS - {tokens.TokenType.MATCH_CONDITION}
         NO_PAREN_FUNCTIONS: ClassVar[dict[tokens.TokenType, type[exp.Expression]]] = {}
 
+        def _parse_range(self, this: Any = None, parse_is: bool = False) -> Any:
+            """Read ``(start, end) CONTAINS inner`` as ``@>``; without an interval before it, CONTAINS is any name."""
+            found = super()._parse_range(this, parse_is)
+            if not isinstance(found, exp.Tuple | exp.Anonymous):
+                return found
+            negated = self._match(tokens.TokenType.NOT)
+            if not self._match_text_seq("CONTAINS"):
+                if negated:
+                    self._retreat(self._index - 1)
+                return found
+            contains = self.expression(exp.ArrayContainsAll(this=found, expression=self._parse_bitwise()))
+            return self.expression(exp.Not(this=contains)) if negated else contains
+
         def _build_predicate(self, klass: Any, this: Any, expression: Any, *rest: Any, **options: Any) -> Any:
             """Refuse ``a = b IS NULL``: sqlglot reads ``a = (b IS NULL)``, other engines ``(a = b) IS NULL``."""
             sides = [side.this if isinstance(side, exp.Not) else side for side in (this, expression)]
@@ -114,7 +135,7 @@ def parse_text(body: str, text: str, what: str) -> exp.Expression:
 
 
 def _misspelt(text: str, line: int | None, column: int | None, token: str) -> tuple[str, str] | None:
-    """The word before an unexpected token and the keyword that it looks like; None if it looks like none."""
+    """The word before an unexpected token and what to write for it; None if it looks like no keyword."""
     if not line or not column:
         return None
     before = text.split("\n")[line - 1][: column - len(token)]
@@ -122,6 +143,8 @@ def _misspelt(text: str, line: int | None, column: int | None, token: str) -> tu
     for each in () if word is None else word[0].split():
         if each == "DIV":
             return each, "//"
+        if each in _PERIODS:
+            return each, _PERIODS[each]
         meant = get_close_matches(each, _WORDS, n=1, cutoff=0.7)
         if meant and each not in _WORDS:
             return each, meant[0]

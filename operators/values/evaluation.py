@@ -377,12 +377,14 @@ class _Evaluation:
         unit = Fraction(1)
         if pa.types.is_decimal(kind):
             unit = 1 / Fraction(10) ** kind.scale
+        elif pa.types.is_date32(kind):
+            unit = _DAY
         elif pa.types.is_temporal(kind):
             unit = Fraction(dict(TICKS)[kind.unit])
         numbers = value.in_units(unit)
         if isinstance(numbers, int):
             numbers = np.full(self._rows, numbers, object)
-        if numbers.dtype != np.int64:
+        if numbers.dtype != np.int64 or pa.types.is_date32(kind):
             numbers = self._checked(numbers, value.valid, kind, expression)
         if pa.types.is_decimal(kind):
             return decimal_array(numbers, value.valid, kind)
@@ -396,9 +398,13 @@ class _Evaluation:
             numbers = np.where(valid, numbers, 0)
         decimal = pa.types.is_decimal(kind)
         low, high = (1 - 10**kind.precision, 10**kind.precision - 1) if decimal else (INT64_MIN, INT64_MAX)
+        if pa.types.is_date32(kind):
+            low, high = -(2**31), 2**31 - 1
         if len(numbers) and not (low <= numbers.min() and numbers.max() <= high):
             remedy = 'cast a column of it to "float64"'
             if pa.types.is_integer(kind):
                 remedy += ' or "decimal128(38, 0)"'
+            elif pa.types.is_date32(kind):
+                remedy = "add INTERVAL '1' DAY instead of 1, which gives a timestamp"
             raise PredicateError(f"`{expression!r}` has a value beyond what {kind} holds; {remedy}")
-        return numbers if decimal else numbers.astype(np.int64)
+        return numbers if decimal else numbers.astype(np.int32 if pa.types.is_date32(kind) else np.int64)

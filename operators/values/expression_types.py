@@ -74,6 +74,7 @@ ColumnType = Callable[[Column], pa.DataType]
 
 _CONDITIONS = (Compare, Between, And, Or, Not, IsNull, IsTruth, Distinct)
 _DAY = timedelta(days=1)
+_DAY_TICKS = exact_constant(date(1970, 1, 2))[1]
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,8 @@ class ExpressionTypes:
             self._days.add(id(term))
             one, other = (_in_days(each) for each in (one, other))
         family = (scaled if scaling else combined)(one.family, term.operator, other.family)
+        if family == "timestamp" and id(term) in self._days and one.unit == other.unit:
+            family = "date"  # whole days later; a date64 holds milliseconds
         if family is None:
             if scaling and not {one.family, other.family} & {*TEXTS} and {one.family, other.family} & {*TIMES}:
                 timed = one if one.family in TIMES else other
@@ -425,7 +428,7 @@ def _in_days(measure: Measure) -> Measure:
     """A whole number as a length of days; a date as it is."""
     if measure.family != "integer":
         return measure
-    return Measure("duration", measure.unit * exact_constant(_DAY)[1], tuple(measure.ends))  # type: ignore[arg-type]
+    return Measure("duration", measure.unit * _DAY_TICKS, measure.ends)
 
 
 def _constant(value: ConstantValue | None, decimals: bool) -> Measure:

@@ -67,6 +67,7 @@ def test_one_streamlet_may_be_used_twice() -> None:
             lambda: il.source("a", [1]),  # type: ignore[arg-type]
             r"^source 'a': rows must be a spout, such as il\.from_iterable\(\.\.\.\), not list$",
         ),
+        (lambda: il.source("a").filter("x > 3"), r"filter takes a function .* not 'x > 3'"),
         (lambda: il.source("a").join("b", "a.x = b.x", il.CountWindow(1)), "joins another streamlet"),  # type: ignore[arg-type]
         (
             lambda: il.source("a", event_time="t").join(

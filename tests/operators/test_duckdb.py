@@ -227,6 +227,20 @@ def test_overlapping_intervals_are_those_of_the_comparisons() -> None:
     assert len(ours)
 
 
+@pytest.mark.parametrize(
+    ("written", "compared"),
+    [
+        ("(R.i, S.i) CONTAINS R.x", "R.i <= R.x AND R.x < S.i"),
+        ("PERIOD (R.i, S.i) CONTAINS PERIOD (S.x, R.x)", "R.i <= S.x AND R.x <= S.i AND S.x < R.x"),
+    ],
+)
+def test_intervals_contain_what_the_comparisons_say(written: str, compared: str) -> None:
+    query = "SELECT R.id, S.id FROM R JOIN S ON {} AND R.u = S.u"
+    ours = our_rows(query.format(written), {"R": R, "S": S}, window=UnboundedWindow())
+    assert Counter(rows_of(ours)) == duckdb_rows(query.format(compared), {"R": R, "S": S})
+    assert len(ours)
+
+
 def test_aggregates_are_those_of_the_earlier_partners() -> None:
     condition = "R.u = S.u AND R.i <= S.i"
     ours = our_rows(

@@ -18,6 +18,7 @@ from tests.operators.part_check import as_table, playback, run, times_by_place
 from tests.operators.query.spelling import join_of
 from tests.operators.surface_check import ENGINES, cores, late_rows, sampled
 from tests.oracle import Comparison, Count, Kind, Linear, Time, Unbounded, Window, assert_ordered, oracle
+from tests.oracle_order import PER_SECOND, Late, finest
 from tests.oracle_terms import is_absent
 from tests.surface import SurfaceCase, surface_cases
 from topology import (
@@ -93,11 +94,43 @@ def test_a_join_in_a_topology_gives_what_the_law_says(
     shown = shown.cast(pa.int64()) if pa.types.is_temporal(shown.type) else shown
     if case.ordering in ("strict", "outer"):
         assert shown.to_pylist() == [times[place] for place in expected.places]
-    late = late_rows(pa.Table.from_batches(found["late"])) if found["late"] else []
-    assert late == [
-        (row.stream, row.source, row.offset, None if is_absent(row.time) else row.time, row.reason)
+    by_unit = {batch.schema: [each for each in found["late"] if each.schema == batch.schema] for batch in found["late"]}
+    late = [row for batches in by_unit.values() for row in late_rows(pa.Table.from_batches(batches))]
+    assert sorted(late, key=lambda row: row[:3]) == [
+        (row.stream, row.source, row.offset, in_its_own_unit(case, row), row.reason)
         for row in sorted(expected.late, key=lambda row: (row.stream, row.source, row.offset))
     ]
+
+
+def in_its_own_unit(case: SurfaceCase, row: Late) -> Any:
+    """The event time of a late row as it was sent."""
+    if is_absent(row.time):
+        return None
+    kinds = {
+        stream: next(iter(of_stream.values())).schema.field(case.event_time or "").type
+        for stream, of_stream in case.sources.items()
+    }
+    most = finest(list(kinds.values()))
+    return row.time * PER_SECOND[kinds[row.stream].unit] // most if most else row.time
+
+
+def test_late_rows_of_a_part_show_their_time_as_it_was_sent() -> None:
+    bounds = {"R": "1 s", "S": "1 ms"}
+    join = StreamJoin("R", "S", "R.id = S.id", UnboundedWindow(), event_time="ts", out_of_order=bounds)
+    builder = TopologyBuilder("units")
+    for name in "RS":
+        builder.input(f"{name} rows", Input(event_time="ts", out_of_order=1))
+    builder.join("pairs", join, inputs={name: f"{name} rows" for name in "RS"})
+    builder.sink("results").global_grouping("pairs")
+    builder.sink("late").global_grouping("pairs", "late")
+    sent = {
+        f"{name} rows": {name: pa.table({"id": [1, 2, 3], "ts": pa.array([9, 1, 9], pa.timestamp(unit))})}
+        for name, unit in (("R", "s"), ("S", "ms"))
+    }
+    late = {batch["stream"][0].as_py(): batch for batch in run(builder.build(), sent=sent)["late"]}
+    for name, unit in (("R", "s"), ("S", "ms")):
+        assert late[name]["event_time"].type == pa.timestamp(unit)
+        assert late[name]["event_time"].cast(pa.int64()).to_pylist() == [1]
 
 
 # --- joins that feed joins -----------------------------------------------------------------------

@@ -9,6 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from operators import JoinError, MultiJoin, PredicateError, StreamJoin, UnboundedWindow
@@ -96,21 +97,57 @@ def test_what_is_refused_says_what_to_write(query: str) -> None:
         joined(query)
 
 
-@pytest.mark.parametrize(
-    ("refused", "instead"),
-    [
-        ("SELECT R.id FROM R WHERE EXISTS (SELECT 1 FROM S WHERE R.i = S.i)", "SELECT R.id FROM R SEMI JOIN S ON R.i = S.i"),
-        ("SELECT R.id, S.id FROM R JOIN S ON (R.i > 1) != (S.i > 1)", "SELECT R.id, S.id FROM R JOIN S ON (R.i > 1) != (S.i > 1)"),
-        ("SELECT R.id, S.id FROM R JOIN S ON R.t SIMILAR TO 'a|b'", "SELECT R.id, S.id FROM R JOIN S ON regexp_matches(R.t, '^(a|b)$')"),
-        ("SELECT R.id, S.id FROM R JOIN S ON R.i = '1'", "SELECT R.id, S.id FROM R JOIN S ON R.i = 1"),
-        ("SELECT R.id, S.id FROM R JOIN S ON R.l = []", "SELECT R.id, S.id FROM R JOIN S ON len(R.l) = 0"),
-        ("SELECT R.id, S.id FROM R JOIN S ON R.st = {'a': 1, 'b': 'x'}", "SELECT R.id, S.id FROM R JOIN S ON R.st.a = 1 AND R.st.b = 'x'"),
-    ],
-)  # fmt: skip
-def test_what_a_refusal_says_to_write_means_the_same(
-    con: duckdb.DuckDBPyConnection, refused: str, instead: str
-) -> None:
+EVERY_COLUMN = "id, i, j, u, x, f, p, b, t, d, ts, l, st, iv"
+ADVICE: dict[str, tuple[str, str]] = {
+    "SELECT R.id, S.id FROM R NATURAL JOIN S": ("or USING (..)", f"SELECT R.id, S.id FROM R JOIN S USING ({EVERY_COLUMN})"),
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = (SELECT max(S.i) FROM S)": ("and a value where one is meant", "SELECT R.id, S.id FROM R JOIN S ON R.i = 3"),
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i ORDER BY R.id": ("leave it out", "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i"),
+    "SELECT DISTINCT R.id FROM R JOIN S ON R.i = S.i": ("LEFT SEMI JOIN gives left rows once", "SELECT R.id FROM R LEFT SEMI JOIN S ON R.i = S.i"),
+    "SELECT R.id, S.id FROM R LEFT JOIN S ON R.i = S.i WHERE S.i = 1": ("or write JOIN", "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i WHERE S.i = 1"),
+    "SELECT R.id, S.id FROM R JOIN S ON R.st = {'a': 1, 'b': 'x'}": ("a field, R.s.a = 2", "SELECT R.id, S.id FROM R JOIN S ON R.st.a = 1 AND R.st.b = 'x'"),
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = '1'": ("write the number without quotes", "SELECT R.id, S.id FROM R JOIN S ON R.i = 1"),
+    "SELECT R.id FROM R WHERE R.i IN (SELECT i FROM S)": ("write SEMI JOIN", "SELECT R.id FROM R SEMI JOIN S ON R.i = S.i"),
+    "SELECT R.id, S.id FROM R JOIN S ON R.t SIMILAR TO 'a|b'": ("regexp_matches(text, pattern)", "SELECT R.id, S.id FROM R JOIN S ON regexp_matches(R.t, '^(a|b)$')"),
+    "SELECT R.id FROM R WHERE EXISTS (SELECT 1 FROM S WHERE R.i = S.i)": ("write SEMI JOIN for EXISTS", "SELECT R.id FROM R SEMI JOIN S ON R.i = S.i"),
+    "SELECT R.id, S.id FROM R JOIN S ON R.l = []": ("len(R.l) = 0", "SELECT R.id, S.id FROM R JOIN S ON len(R.l) = 0"),
+}
+"""What is refused: words of the message, and the query that follows them."""
+OTHERWISE = {
+    "SELECT R.id, S.id FROM R JOIN S ON R.i = S.i LIMIT 3": "stop reading its results instead",
+    "SELECT R.id, count(*) FROM R JOIN S ON R.i = S.i GROUP BY R.id": "write GROUP BY R for a result for every row of R",
+    "SELECT R.id, S.id FROM R JOIN S ON i = j": "write R.i or S.i",
+}
+"""The same, where the two do not give the same rows: tests of their own follow them."""
+
+
+@pytest.mark.parametrize("refused", ADVICE)
+def test_what_a_refusal_says_to_write_means_the_same(con: duckdb.DuckDBPyConnection, refused: str) -> None:
+    said, instead = ADVICE[refused]
+    with pytest.raises((JoinError, PredicateError, SchemaError)) as error:
+        joined(refused)
+    assert said in str(error.value)
     assert joined(instead) == counted(con.execute(refused).fetchall())
+
+
+def test_every_refusal_says_something_that_works(con: duckdb.DuckDBPyConnection) -> None:
+    assert set(REFUSED) <= {*ADVICE, *OTHERWISE}
+    for refused, said in OTHERWISE.items():
+        with pytest.raises((JoinError, PredicateError, SchemaError)) as error:
+            joined(refused)
+        assert said in str(error.value)
+    check(con, ["SELECT R.id, S.id FROM R JOIN S ON R.i = S.j"])
+    with StreamJoin.from_sql("SELECT R.id, S.id FROM R JOIN S ON R.i = S.i", window=UnboundedWindow()).launch() as running:
+        for name, table in (("R", R), ("S", S)):
+            running.send(name, table)
+        running.finish()
+        first: pa.Table = pa.Table.from_batches(running.results()).slice(0, 3)
+    assert first.num_rows == 3
+    grouped = "SELECT R.id, COUNT(*) FROM R JOIN S ON R.i = S.i GROUP BY R"
+    times = {"R": R.append_column("n", pa.repeat(1, len(R))), "S": S.append_column("n", pa.repeat(0, len(S)))}
+    found = StreamJoin.from_sql(grouped, window=UnboundedWindow(), event_time="n").collect(times)
+    rows = zip(*found.to_pydict().values(), strict=True)
+    wanted = con.execute("SELECT R.id, count(*) FROM R JOIN S ON R.i = S.i GROUP BY R.id").fetchall()
+    assert sorted(row for row in rows if row[1]) == sorted(wanted)
 
 
 def test_the_check_notices_a_wrong_result(con: duckdb.DuckDBPyConnection) -> None:

@@ -222,3 +222,41 @@ def test_the_checkpoint_of_a_query_of_another_run_is_refused(spark: SparkSession
         for active in spark.streams.active:
             active.stop()
         wait_for(lambda: not spark.streams.active)
+
+
+TOTALS: dict[str, Any] = {
+    "aggregate": {"n": il.count(), "total": il.sum("b.x"), "last": il.max("b.id")},
+    "select": ["a.id"],
+    "event_time": "ts",
+}
+
+
+def test_rows_come_with_aggregates_over_their_matches(spark: SparkSession) -> None:
+    left, right = frames(spark)
+    for on, window in (("a.x < b.x", il.TimeWindow(4)), ("a.x < b.x AND b.ts BETWEEN a.ts - 2 AND a.ts + 3", None)):
+        found = il.join(left, right, on=on, window=window, names=("a", "b"), **TOTALS)
+        rows = {"a": LEFT.sort_by("ts"), "b": RIGHT.sort_by("ts")}
+        expected = il.StreamJoin("a", "b", on, window, **TOTALS).collect(rows)
+        assert found.columns == ["a_id", "n", "total", "last"]
+        assert Counter(map(tuple, found.collect())) == Counter(tuple(row.values()) for row in expected.to_pylist())
+
+
+def test_streaming_frames_come_with_aggregates_when_their_interval_has_closed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    left, r = files(spark, tmp_path / "r", 81)
+    right, s = files(spark, tmp_path / "s", 82)
+    near = "a.x < b.x AND b.ts BETWEEN a.ts - 10 AND a.ts + 20"
+    found = il.join(left, right, on=near, window=None, names=("a", "b"), out_of_order=DELAY, **TOTALS)
+    assert found.isStreaming
+    query = found.writeStream.format("memory").queryName("totals").start()
+    for folder in "rs":
+        for time in (10_000, 20_000):  # intervals close at the first row, which passes when the second is there
+            add_files(tmp_path / folder, [pa.table({"id": [1000], "ts": [time], "x": [-1000]})])
+    described = il.StreamJoin("a", "b", near, out_of_order=DELAY, **TOTALS)
+    expected = described.collect({"a": {"left": as_source(r)}, "b": {"right": as_source(s)}})
+    assert Counter(until(query, "totals", spark, expected.num_rows)) == Counter(
+        tuple(row.values()) for row in expected.to_pylist()
+    )
+    query.stop()
+    wait_for(lambda: not spark.streams.active)

@@ -59,6 +59,10 @@ class DecoratedBolt(Bolt):
             raise TopologyError(
                 f"il.bolt(window={self.window!r}) of {shown}: say il.Tumbling, il.Sliding or il.Sessions"
             )
+        if not _takes(self.code, len(self._parameters.split(","))):
+            what = f"{shown}.execute" if isinstance(self.code, type) else shown
+            more = "" if self.key or self.window is not None else "; a key or a window comes with key= or window="
+            raise TopologyError(f"il.bolt calls {what} with ({self._parameters}), which it does not take{more}")
         if self.tick is not None and not self.tick > 0:
             raise TopologyError(f"il.bolt(tick={self.tick!r}) of {shown}: say how many seconds, more than 0")
         for name, _ in self.side_outputs:
@@ -99,6 +103,21 @@ class DecoratedBolt(Bolt):
         if self.window is not None:
             return "window, rows"
         return "key, rows" if self.key else "row" if self.per == "row" else "rows"
+
+
+def _takes(code: Callable[..., Any], count: int) -> bool:
+    """Whether a function, or a class's method `execute`, can be called with so many arguments."""
+    if isinstance(code, type):
+        if isinstance(inspect.getattr_static(code, "execute"), staticmethod | classmethod):
+            return True
+        code, count = code.execute, count + 1  # type: ignore[attr-defined]
+    try:
+        inspect.signature(code).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:  # some C functions have no signature
+        return True
+    return True
 
 
 @overload

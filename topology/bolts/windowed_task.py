@@ -91,7 +91,7 @@ class WindowedTask(UserTask):
 
     def _learn(self, schema: pa.Schema) -> None:
         if self._kind is None:
-            check_event_time(f"bolt '{self.component}'", schema, self._windowing.column)
+            check_event_time(self.component, schema, self._windowing.column, what="bolt")
             self._kind = schema.field(self._windowing.column).type
             self._spans = self._windowing.in_unit(self._kind)
 

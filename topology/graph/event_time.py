@@ -17,16 +17,16 @@ from topology.graph.messages import Time
 Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
-def check_event_time(stream: str, schema: pa.Schema, column: str) -> None:
-    """Raise `SchemaError` unless the column exists and has a type that can be a time."""
+def check_event_time(stream: str, schema: pa.Schema, column: str, *, what: str = "stream") -> None:
+    """Raise `SchemaError` unless the column exists and has a type that can be a time; `what` has that name."""
     if column not in schema.names:
         raise SchemaError(
-            f"stream '{stream}': event-time column '{column}' is missing; columns: {', '.join(schema.names)}"
+            f"{what} '{stream}': event-time column '{column}' is missing; columns: {', '.join(schema.names)}"
         )
     kind = schema.field(column).type
     if not (_is_integral(kind) or pa.types.is_floating(kind)):
         raise SchemaError(
-            f"stream '{stream}': event-time column '{column}' is {kind}; "
+            f"{what} '{stream}': event-time column '{column}' is {kind}; "
             f"it must be a timestamp, a date, an integer or a float: cast it before sending"
         )
 

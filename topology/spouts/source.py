@@ -117,7 +117,7 @@ class _SourceTask(SpoutTask):
         if self._event_time is None:
             return None
         where = f"spout '{self._component}', partition '{name}'"
-        check_event_time(where, batch.schema, self._event_time)
+        check_event_time(name, batch.schema, self._event_time, what=f"spout '{self._component}', partition")
         times, valid = event_times(batch.column(self._event_time))
         found = first_backwards(times, valid, self._latest[name])
         if found is not None:

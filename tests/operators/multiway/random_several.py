@@ -114,7 +114,7 @@ class SeveralCase:
     out_of_order: dict[str, int]
     select: list[str] | None
     step_rows: int
-    index: str | ConfiguredIndex
+    index: str | ConfiguredIndex | dict[str, str | ConfiguredIndex]
 
     def expected(self) -> ExpectedSeveral:
         return oracle_several(
@@ -245,5 +245,9 @@ def random_case(seed: int, most_rows: int = 9) -> SeveralCase:
     on = random_condition(chance, names)
     configured = ConfiguredIndex("PIMTree", {"merge_ratio": 0.5, "at_once": 0})
     indexes: list[str | ConfiguredIndex] = ["auto", chance.choice(list(CATALOGUE)), configured]
-    index = chance.choice(indexes)
+    for_all = chance.choice(indexes)
+    any_index: list[str | ConfiguredIndex] = [configured, *CATALOGUE]
+    for_some = {name: chance.choice(any_index) for name in names if chance.random() < 0.7}
+    index: str | ConfiguredIndex | dict[str, str | ConfiguredIndex]
+    index = for_some if chance.random() < 0.4 else for_all
     return SeveralCase(roles, sources, on, windows, "ts" if timed else None, bounds, select, step_rows, index)

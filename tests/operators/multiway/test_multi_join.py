@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -194,6 +195,28 @@ def test_windows_larger_than_a_step_and_steps_larger_than_memory(
 _KNOWN: list[pa.Table] = []
 
 
+STRUCTURES = {
+    "SPOJoin": "TieredRuns",
+    "IndexJoin": "PIMTree",
+    "PanJoin": "BISort",
+    "PanJoin, tables": "RaPTable",
+    "PanJoin, trees": "WiBPlusTree",
+    "ScaleJoin": "NestedLoop",
+}
+
+
+@pytest.mark.parametrize("engine", STRUCTURES)
+def test_the_structure_of_every_engine_serves_any_step(engine: str) -> None:
+    windows: dict[str, Any] = {"a": CountWindow(300), "b": TimeWindow(250, 50), "c": CountWindow(280, 7)}
+    for number, role in enumerate("abc"):
+        others = dict(zip("abc"[number + 1 :] + "abc"[:number], ("HashIndex", "auto"), strict=True))
+        indexes = {role: STRUCTURES[engine], **others}
+        join = MultiJoin(["a", "b", "c"], ON, windows, select=["a.id", "b.id", "c.id"], event_time="ts", index=indexes)
+        run = join.run(SOURCES)
+        assert_same_result(run.result, oracle_several_by_key())
+        assert re.search(rf"{role} \(about [^)]* by {STRUCTURES[engine]}\)", str(run.explain()))
+
+
 def oracle_several_by_key() -> pa.Table:
     """The oracle over all combinations takes long; rows of different keys never meet, and windows count all rows."""
     if not _KNOWN:
@@ -350,6 +373,21 @@ def test_random_joins_of_several_streams_on_ray(seed: int) -> None:
 def test_wrong_arguments_are_refused(arguments: Any, said: str) -> None:
     with pytest.raises(JoinError, match=said):
         MultiJoin(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ("Tree", "index must be one of auto, .*; not 'Tree'"),
+        ({"a": "Tree"}, "index must be one of auto, .*; not 'Tree'"),
+        ({"a": "auto", "z": "PIMTree"}, "index names 'z', which is no role of this join: give indexes to 'a', 'b'"),
+    ],
+)
+def test_wrong_indexes_are_refused(index: Any, said: str) -> None:
+    with pytest.raises(JoinError, match=said):
+        MultiJoin(["a", "b"], "a.x < b.x", CountWindow(3), index=index)
+    with pytest.raises(JoinError, match=said):
+        MultiJoin.from_sql("SELECT * FROM a, b WHERE a.x < b.x WINDOW AS (ROWS 3)", index=index)
 
 
 def test_columns_of_unknown_streams_are_refused() -> None:

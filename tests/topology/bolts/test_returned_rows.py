@@ -21,6 +21,7 @@ from topology import (
     TaskError,
     TopologyBuilder,
     TopologyError,
+    Tumbling,
     bolt,
     side,
 )
@@ -141,6 +142,13 @@ class Empty:
     """No method `execute`."""
 
 
+class WithoutRows:
+    """A method that takes too little."""
+
+    def execute(self) -> None:
+        """Do nothing."""
+
+
 async def later(rows: pa.RecordBatch) -> None:
     """Return when there is time."""
 
@@ -156,6 +164,9 @@ async def later(rows: pa.RecordBatch) -> None:
         (lambda: bolt(window=60)(lambda rows: rows), "say il.Tumbling"),  # type: ignore[call-overload]
         (lambda: bolt(tick=0)(lambda rows: rows), "how many seconds"),
         (lambda: bolt(side_outputs=["default"])(lambda rows: rows), "'default' is there already"),
+        (lambda: bolt(lambda key, rows: rows), r"with \(rows\), which it does not take; a key or a window"),
+        (lambda: bolt(key="x")(lambda rows: rows), r"with \(key, rows\), which it does not take$"),
+        (lambda: bolt(window=Tumbling("ts", 5))(WithoutRows), r"WithoutRows.execute with \(window, rows\), which"),
         (lambda: bolt(7), "of a function or a class, not of 7"),  # type: ignore[call-overload]
     ],
 )

@@ -191,7 +191,7 @@ def test_spans_are_in_the_unit_of_the_column() -> None:
         (Tumbling("t", 1.5), pa.int64(), "no whole number"),
         (Sliding("t", 2, 3), pa.int64(), "choose every <= size"),
         (Tumbling("t", 1), pa.string(), "must be a timestamp"),
-        (Tumbling("missing", 1), pa.int64(), "event-time column 'missing' is missing"),
+        (Tumbling("missing", 1), pa.int64(), "^bolt 'windows': event-time column 'missing' is missing"),
     ],
 )
 def test_windows_that_do_not_fit_their_rows_are_refused(windowing: Windowing, kind: pa.DataType, said: str) -> None:
