@@ -216,7 +216,9 @@ def _check_order(stream: str, rows: pa.Table, event_time: str) -> None:
     if rows.schema.names.count(event_time) != 1:
         return
     check_event_time(stream, rows.schema, event_time)
-    found = first_backwards(*event_times(rows.column(event_time).combine_chunks()))
+    column = rows.column(event_time)
+    times = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies even a single chunk
+    found = first_backwards(*event_times(times))
     if found is not None:
         row, before, after = found
         raise OutOfOrderError(
