@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 BENCHMARKS = {
+    "aggregates": "benchmarks.aggregates",
     "as-of": "benchmarks.as_of",
     "indexes": "benchmarks.indexes",
     "spo-q1": "benchmarks.spo_q1",

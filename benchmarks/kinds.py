@@ -3,8 +3,8 @@
 Two streams take turns in micro-batches; each row has about 300 matches in the other side's window. A run is measured
 from the first micro-batch after the windows are full to the last result read. The runs are compared before figures are
 printed: counts add up to the pairs of the inner join, semi and anti divide the left rows, a left join adds the
-unmatched, and every type finds the pairs that float64 finds. Aggregates over the matches of each row stand beside
-DuckDB, which joins and groups a part of a micro-batch of R with the window of S, and must find the same counts.
+unmatched, and every type finds the pairs that float64 finds. `benchmarks.aggregates` measures aggregates on the same
+rows.
 """
 
 from __future__ import annotations
@@ -15,34 +15,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import in_blocks
-from operators import Aggregate, CountWindow, Ordering, RunningJoin, StreamJoin, count
-from operators import max as most
-from operators import min as least
-from operators import sum as sum_of
+from operators import Aggregate, CountWindow, Ordering, RunningJoin, StreamJoin
 
 MATCHES = 300
 SPACE = 1 << 31
 BATCH = 10_000
-PEER_BATCH = 2_000
-"""Rows of R that DuckDB joins in one query: its band join takes seconds for these."""
-
 Convert = Callable[[np.ndarray], pa.Array]
 
 BAND = "abs(R.x - S.x) <= {width}"
 RANGE = "S.x BETWEEN R.low AND R.high"
 EQUALITY = "R.k = S.k"
 
-AGGREGATES: dict[str, dict[str, Aggregate]] = {
-    "count": {},
-    "sum of int64": {"volume": sum_of("S.size")},
-    "sum of float64": {"value": sum_of("S.price")},
-    "min, max": {"least": least("S.price"), "most": most("S.price")},
-}
 KINDS = ["inner", "left", "right", "full", "semi", "anti", "count"]
 ORDERINGS: list[Ordering | int] = ["outer", "strict", 1000, "none"]
 TYPES: dict[str, Convert] = {
@@ -62,9 +49,13 @@ TYPES: dict[str, Convert] = {
 
 @dataclass(frozen=True)
 class Run:
-    """Tuples of both sides per second, and the results: how many, and the sum of their `matches` where counted."""
+    """Tuples of both sides per second, and the results: how many, and the sum of their `matches` where counted.
+
+    processor: processor time of all threads of this process for the measured rows, in seconds.
+    """
 
     rate: float
+    processor: float
     results: int
     matches: int
     counted: np.ndarray
@@ -105,52 +96,16 @@ def _kinds(size: Size, rows: list[dict[str, Any]]) -> None:
     width = MATCHES * SPACE // (2 * size.window)
     tables = tuple(pa.table({"id": np.arange(len(x)), "x": x.astype(np.float64)}) for x in map(size.numbers, (1, 2)))
     on = BAND.format(width=width)
-    runs = {kind: _best(size, tables, on, kind=kind) for kind in KINDS}
+    runs = {kind: best_run(size, tables, on, kind=kind) for kind in KINDS}
     left = tables[0].num_rows
     pairs = runs["inner"].results
     assert runs["count"].matches == pairs, "the counts add up to the pairs"
     assert runs["semi"].results + runs["anti"].results == left, "semi and anti divide the left rows"
     assert runs["left"].results == pairs + runs["anti"].results, "the left join adds the unmatched rows"
     _report("kind", runs, runs["inner"], rows)
-    _aggregates(size, tables, on, runs["inner"], rows)
-    ordered = {str(each): _best(size, tables, on, ordering=each) for each in ORDERINGS}
+    ordered = {str(each): best_run(size, tables, on, ordering=each) for each in ORDERINGS}
     assert len({each.results for each in ordered.values()}) == 1, "the ordering changes no result"
     _report("ordering", ordered, ordered["outer"], rows)
-
-
-def _aggregates(size: Size, tables: tuple[pa.Table, ...], on: str, inner: Run, rows: list[dict[str, Any]]) -> None:
-    """One result for each row of R, beside the inner join's pairs."""
-    added = {"size": size.numbers(3) % 1000, "price": size.numbers(4) / 64}
-    for name, values in added.items():
-        tables = tuple(table.append_column(name, pa.array(values)) for table in tables)
-    runs = {
-        name: _best(size, tables, on, aggregate={"matches": count(), **aggregates})
-        for name, aggregates in AGGREGATES.items()
-    }
-    for name, each in runs.items():
-        rate, matches = _duckdb(size, tables, on, AGGREGATES[name])
-        ours = each.counted[size.prefill : size.prefill + len(matches)]
-        assert (ours == matches).all(), f"DuckDB finds other matches than {name}"
-        ratio = each.rate / inner.rate
-        print(f"aggregate {name:<16}{each.rate:>12,.0f} tuples/s {ratio:>6.2f}  DuckDB {rate:>12,.0f}", flush=True)
-        rows.append({"case": f"aggregate {name}", "ours": each.rate, "ratio": ratio, "peers": {"DuckDB": rate}})
-
-
-def _duckdb(
-    size: Size, tables: tuple[pa.Table, ...], on: str, aggregates: dict[str, Aggregate]
-) -> tuple[float, np.ndarray]:
-    """Tuples of both sides per second, and the number of matches of each row, by one query for a micro-batch of R."""
-    shown = ", ".join(["count(*) AS matches", *(f"{each.function}({each.argument})" for each in aggregates.values())])
-    left, right = tables
-    at = size.prefill
-    with duckdb.connect(config={"threads": 2}) as database:
-        start = time.perf_counter()
-        database.register("R", left.slice(at, PEER_BATCH))
-        database.register("S", right.slice(max(0, at - size.window), min(at, size.window)))
-        query = f"SELECT R.id, {shown} FROM R LEFT JOIN S ON {on} GROUP BY R.id"
-        found = database.sql(query.replace("count(*)", "count(S.id)")).to_arrow_table().sort_by("id")
-        rate = 2 * PEER_BATCH / (time.perf_counter() - start)
-    return rate, found["matches"].to_numpy()
 
 
 def _types(size: Size, rows: list[dict[str, Any]]) -> None:
@@ -168,7 +123,7 @@ def _types(size: Size, rows: list[dict[str, Any]]) -> None:
                 pa.table({"id": np.arange(len(left))} | {each: convert(values) for each, values in side.items()})
                 for side in columns
             )
-            runs[kind] = _best(size, tables, on)
+            runs[kind] = best_run(size, tables, on)
             assert runs[kind].results == runs["float64"].results, f"{kind} finds the pairs that float64 finds"
         _report(name, runs, runs["float64"], rows)
 
@@ -179,7 +134,7 @@ def _report(what: str, runs: dict[str, Run], base: Run, rows: list[dict[str, Any
         rows.append({"case": f"{what} {name}", "ours": each.rate, "ratio": each.rate / base.rate, "peers": {}})
 
 
-def _best(
+def best_run(
     size: Size,
     tables: tuple[pa.Table, ...],
     on: str,
@@ -206,12 +161,13 @@ def _run(join: StreamJoin, size: Size, tables: tuple[pa.Table, ...]) -> Run:
         _send(running, left, right, 0, size.prefill)
         while running.metrics().total("answered", join.engine.collector) < 2 * size.prefill - BATCH:
             time.sleep(0.005)  # the last micro-batch passes the gate when the next one comes
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         _send(running, left, right, size.prefill, left.num_rows)
         running.finish()
         reader.join()
-        seconds = time.perf_counter() - start
-    return Run(2 * size.measured / seconds, counted.results, counted.matches, np.concatenate([*counted.counts, []]))
+        seconds, worked = time.perf_counter() - start, time.process_time() - worked
+    counts = np.concatenate([*counted.counts, []])
+    return Run(2 * size.measured / seconds, worked, counted.results, counted.matches, counts)
 
 
 @dataclass

@@ -4,8 +4,8 @@ Three streams take turns in micro-batches of 10,000 rows over count windows of 1
 about three results a row: `a.k = b.k AND b.k = c.k AND a.x < c.x`, and two bands, `abs(a.x - b.x) <= d AND
 abs(b.x - c.x) <= d`. The peers keep the windows as tables and join each micro-batch with the windows of the other two,
 by the same condition. The cascade is what one writes by hand: a join of two, whose results a second join takes up.
-Its windows count other rows, so its results are not the same; the others are compared by count before any figure is
-printed.
+Its windows count other rows, so its results are not the same; the others are compared by their number and by the sums
+of their columns before any figure is printed. Each reads all values of its results into these sums while it is timed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 os.environ.setdefault("POLARS_MAX_THREADS", "2")  # as for the other peers; Polars fixes it when it is imported
 
@@ -32,11 +33,34 @@ NAMES = ("a", "b", "c")
 MATCHES = 3.0
 """Results that belong to a row, about."""
 
+REPEATS = 2
+"""Machines are shared and noisy: the best of this many runs counts, for ours and the peers."""
+
 GREATEST = 10**9
 """Values of `x` are integers below it, so that all engines compute the same."""
 
 Batches = list[tuple[str, pa.Table]]
 Frames = dict[str, pl.LazyFrame]
+
+
+@dataclass
+class Found:
+    """Results: how many, and the sum of each of their columns."""
+
+    rows: int = 0
+    sums: tuple[int, ...] = (0, 0, 0)
+
+    def add(self, columns: Iterable[pa.Array | pa.ChunkedArray]) -> None:
+        """Read the columns of some more."""
+        columns = list(columns)
+        self.rows += len(columns[0])
+        self.sums = tuple(one + (pc.sum(each).as_py() or 0) for one, each in zip(self.sums, columns, strict=True))
+
+    def since(self, earlier: Found) -> Found:
+        """Without those of an earlier state."""
+        return Found(
+            self.rows - earlier.rows, tuple(one - other for one, other in zip(self.sums, earlier.sums, strict=True))
+        )
 
 
 @dataclass(frozen=True)
@@ -95,16 +119,18 @@ def run(quick: bool) -> dict[str, Any]:
 
 
 def _row(query: Query, filling: Batches, measured: Batches, window: int) -> dict[str, Any]:
-    ours, results = _ours(query, filling, measured, window)
+    runs = [_ours(query, filling, measured, window) for _ in range(REPEATS)]
+    ours, results = max(rate for rate, _ in runs), runs[0][1]
     peers: dict[str, float] = {}
     for name, peer in (("DuckDB", _DuckDB), ("Polars", _Polars)):
-        rate, count = _peer(peer(query), filling, measured, window)
-        assert count == results, f"{query.name}: {name} finds {count} results, we find {results}"
-        peers[name] = rate
+        for _ in range(REPEATS):
+            rate, found = _peer(peer(query), filling, measured, window)
+            assert found == results, f"{query.name}: {name} finds {found}, we find {results}"
+            peers[name] = max(peers.get(name, 0.0), rate)
     batch, sent = measured[0][1].num_rows, sum(rows.num_rows for _, rows in measured)
     print(
-        f"{query.name}: windows of {window:,} rows, micro-batches of {batch:,}, {results / sent:.2f} results a row; "
-        f"rows a second"
+        f"{query.name}: windows of {window:,} rows, micro-batches of {batch:,}, {results.rows / sent:.2f} results a "
+        f"row; rows a second"
     )
     for name, rate in {"ours": ours, **peers}.items():
         print(f"  {name:<22}{rate:>14,.0f}")
@@ -136,17 +162,16 @@ def _batches(window: int, batch: int, rounds: int, keys: int) -> tuple[Batches, 
 
 def _timed(
     topology: Topology, filling: Batches, measured: Batches, answered: Callable[[Any], float]
-) -> tuple[float, int]:
-    """Rows a second from the first measured batch to the last result, and the results of the measured rows."""
-    counts = [0, 0]
+) -> tuple[float, Found]:
+    """Rows a second from the first measured batch to the last result, and all results."""
+    found = Found()
     with LocalRuntime().launch(topology) as running:
         for name in NAMES:
             running.open(name, name)
-        filled = threading.Event()
 
         def read() -> None:
             for rows in running.results():
-                counts[filled.is_set()] += rows.num_rows
+                found.add(rows.columns[:3])
 
         reader = threading.Thread(target=read)
         reader.start()
@@ -156,25 +181,25 @@ def _timed(
         while answered(running.metrics()) < total - 2 * filling[0][1].num_rows:
             time.sleep(0.01)
         start = time.perf_counter()
-        filled.set()
         for name, rows in measured:
             running.send(name, rows, source=name)
         running.finish()
         reader.join()
         seconds = time.perf_counter() - start
-    return sum(rows.num_rows for _, rows in measured) / seconds, sum(counts)
+    return sum(rows.num_rows for _, rows in measured) / seconds, found
 
 
-def _ours(query: Query, filling: Batches, measured: Batches, window: int) -> tuple[float, int]:
+def _ours(query: Query, filling: Batches, measured: Batches, window: int) -> tuple[float, Found]:
+    """Rows a second, and the results of the measured rows."""
     join = MultiJoin(
         NAMES, query.ours, CountWindow(window), select=["a.id", "b.id", "c.id"], event_time="ts",
         step_rows=len(filling[0][1]),
     )  # fmt: skip
-    everything = join.collect({name: [rows for each, rows in filling + measured if each == name] for name in NAMES})
-    before = join.collect({name: [rows for each, rows in filling if each == name] for name in NAMES})
+    before = Found()
+    rows = join.collect({name: [rows for each, rows in filling if each == name] for name in NAMES})
+    before.add(rows.columns)
     rate, found = _timed(join.topology(), filling, measured, lambda metrics: metrics.total("answered"))
-    assert found == everything.num_rows, "a run in pieces finds what a run as a whole does"
-    return rate, everything.num_rows - before.num_rows
+    return rate, found.since(before)
 
 
 def _cascade(filling: Batches, measured: Batches, window: int) -> float:
@@ -210,10 +235,11 @@ class _DuckDB:
         self._query = f"SELECT a.id AS i, b.id AS j, c.id AS l FROM a, b, c WHERE {query.duckdb}"
         self._connection = duckdb.connect(config={"threads": 2})
 
-    def join(self, latest: str, batch: pa.Table, windows: dict[str, pa.Table]) -> int:
-        for name in NAMES:
-            self._connection.register(name, batch if name == latest else windows[name])
-        return int(self._connection.sql(self._query).to_arrow_table().num_rows)
+    def join(self, tables: dict[str, pa.Table], latest: str) -> list[pa.ChunkedArray]:
+        for name, table in tables.items():
+            self._connection.register(name, table)
+        found: list[pa.ChunkedArray] = self._connection.sql(self._query).to_arrow_table().columns
+        return found
 
 
 class _Polars:
@@ -222,28 +248,33 @@ class _Polars:
     def __init__(self, query: Query) -> None:
         self._join = query.polars
 
-    def join(self, latest: str, batch: pa.Table, windows: dict[str, pa.Table]) -> int:
-        frames = {}
-        for name in NAMES:
-            table = batch if name == latest else windows[name]
-            frames[name] = pl.DataFrame(pl.from_arrow(table)).lazy().rename(lambda column, of=name: f"{of}_{column}")
-        return int(self._join(frames, latest).select("a_id", "b_id", "c_id").collect().height)
+    def join(self, tables: dict[str, pa.Table], latest: str) -> list[pa.ChunkedArray]:
+        frames = {
+            name: pl.DataFrame(pl.from_arrow(table)).lazy().rename(lambda column, of=name: f"{of}_{column}")
+            for name, table in tables.items()
+        }
+        found: list[pa.ChunkedArray] = (
+            self._join(frames, latest).select("a_id", "b_id", "c_id").collect().to_arrow().columns
+        )
+        return found
 
 
-def _peer(peer: _DuckDB | _Polars, filling: Batches, measured: Batches, window: int) -> tuple[float, int]:
+def _peer(peer: _DuckDB | _Polars, filling: Batches, measured: Batches, window: int) -> tuple[float, Found]:
     """Rows a second, and the results of the measured rows."""
     parts: dict[str, list[pa.Table]] = {name: [] for name in NAMES}
     for name, rows in filling:
         parts[name].append(rows)
-    count, seconds, sent = 0, 0.0, 0
+    found, sent = Found(), 0
+    start = time.perf_counter()
     for name, rows in measured:
-        start = time.perf_counter()
-        windows = {each: pa.concat_tables(list(_last(parts[each], window))).combine_chunks() for each in NAMES}
-        count += peer.join(name, rows, windows)
-        seconds += time.perf_counter() - start
+        tables = {
+            each: rows if each == name else pa.concat_tables(list(_last(parts[each], window))).combine_chunks()
+            for each in NAMES
+        }
+        found.add(peer.join(tables, name))
         parts[name].append(rows)
         sent += rows.num_rows
-    return sent / seconds, count
+    return sent / (time.perf_counter() - start), found
 
 
 def _last(tables: list[pa.Table], rows: int) -> Iterator[pa.Table]:

@@ -1,55 +1,23 @@
-"""Chooses a right row for each left row, step by step: holds the state of the kernel in `choosing`, and makes room."""
+"""Chooses a right row for each left row, step by step, where later rows may be better: the state of `choosing`."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from operators.as_of.choosing import (
-    BACKWARD,
-    FORWARD,
-    NEAREST,
-    NONE,
-    Heap,
-    Known,
-    Records,
-    Rows,
-    Times,
-    choose,
-    leave_out_certain,
-)
+from operators.as_of.backward import BackwardChooser
+from operators.as_of.choosing import FORWARD, NEAREST, Heap, Known, Records, choose, leave_out_certain
+from operators.as_of.rows import NONE, Chosen, Int64, Rows, Scale, Times, grown, renumber
 from operators.query.as_of import AsOf
-from operators.query.durations import in_unit
 from topology import Time
 
-Int64 = npt.NDArray[np.int64]
-
-_DIRECTIONS = {"backward": BACKWARD, "forward": FORWARD, "nearest": NEAREST}
 FEWEST = 64
 """Records, heap entries and keys for which there is always room."""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Left rows, and the right row of each or -1, by position, in the order of the results.
-
-    times:  of the left rows.
-    places: the times of the rows at which the choices became certain.
-    """
-
-    left: Int64
-    right: Int64
-    times: Times
-    places: Times
-
-
 class Chooser:
-    """Takes the rows of both sides in the total order; see `choosing` for how.
+    """Takes the rows of both sides in the total order, in direction forward or nearest; see `choosing` for how.
 
     kind:  the type of the event times.
     times: the type of their numbers.
@@ -59,12 +27,11 @@ class Chooser:
     """
 
     def __init__(self, settings: AsOf, kind: pa.DataType | None) -> None:
-        floats = kind is not None and pa.types.is_floating(kind)
-        self.times: npt.DTypeLike = np.float64 if floats else np.int64
-        least, greatest = (-np.inf, np.inf) if floats else (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
-        self._bounds = (self._time(least), self._time(greatest))
-        self._tolerance = self._bounds[0] if settings.tolerance is None else self._negative(settings, kind)
-        self._direction = _DIRECTIONS[settings.direction]
+        scale = Scale.of(kind)
+        self.times: npt.DTypeLike = scale.times
+        self._bounds = (scale.lowest, scale.highest)
+        self._tolerance = scale.tolerance(settings, kind)
+        self._direction = FORWARD if settings.direction == "forward" else NEAREST
         self._strict = settings.strict
         self._known = Known.empty(FEWEST, self.times)
         self._records = Records.empty(FEWEST, self.times)
@@ -125,15 +92,9 @@ class Chooser:
     def renumber(self, left: Int64, right: Int64) -> None:
         """Take new positions: the rows that were at these positions are now at 0, 1, 2, ...; others are gone."""
         records = slice(0, self._used)
-        for array, kept in (
-            (self._records.left[records], left),
-            (self._records.right[records], right),
-            (self._known.last, right),
-            (self._known.first_of_time, right),
-            (self._known.before, right),
-        ):
-            places = np.minimum(np.searchsorted(kept, array), max(len(kept) - 1, 0))
-            array[:] = np.where(kept[places] == array, places, NONE) if len(kept) else NONE
+        renumber(self._records.left[records], left)
+        for array in (self._records.right[records], self._known.last, self._known.first_of_time, self._known.before):
+            renumber(array, right)
 
     def check_invariants(self) -> None:
         """Every waiting record with a limit is in the heap, and no list holds a record twice."""
@@ -161,25 +122,11 @@ class Chooser:
                 self._known, self._records, self._used, self._heap, self._bounds[1]
             )
             self._certain = 0
-        self._records = self._grown(self._records, self._used + rows)
-        self._heap = self._grown(self._heap, self._heaped + 2 * (self.waiting + rows))
-        self._known = self._grown(self._known, keys)
+        self._records = grown(self._records, self._used + rows, self.times)
+        self._heap = grown(self._heap, self._heaped + 2 * (self.waiting + rows), self.times)
+        self._known = grown(self._known, keys, self.times)
 
-    def _grown(self, group: Any, size: int) -> Any:
-        """The same arrays with room for at least `size` elements."""
-        room = len(group[0])
-        if size <= room:
-            return group
-        more = type(group).empty(max(size, 2 * room) - room, self.times)
-        return type(group)(*map(np.concatenate, zip(group, more, strict=True)))
 
-    def _negative(self, settings: AsOf, kind: pa.DataType | None) -> Any:
-        assert settings.tolerance is not None
-        exact: Fraction = in_unit(settings.tolerance, kind)
-        if self.times is np.float64:
-            return -np.float64(exact)
-        # whole times differ by whole numbers, so rounding down changes nothing
-        return np.int64(-min(int(exact // 1), np.iinfo(np.int64).max))
-
-    def _time(self, value: float) -> Any:
-        return np.array(value, self.times)[()]
+def make_chooser(settings: AsOf, kind: pa.DataType | None) -> BackwardChooser | Chooser:
+    """The chooser of a direction, for event times of a type."""
+    return BackwardChooser(settings, kind) if settings.direction == "backward" else Chooser(settings, kind)

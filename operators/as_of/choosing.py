@@ -1,4 +1,4 @@
-"""Chooses, for each left row, the right row of its key that is nearest in event time: the kernel.
+"""Chooses, for each left row, the next or the nearest right row of its key in event time: the kernel.
 
 It goes through the rows of both sides in the total order once. For each key it knows the last right row, and for each
 left row whose choice is not certain yet a *record*. A record waits for two things: for right rows of its key, and for
@@ -6,9 +6,9 @@ the time up to which a better one may come, its *limit*. When a row with a time 
 certain. A heap holds the records by limit; those that wait for any time are not in it. A list for each key holds the
 records that right rows may still change.
 
-    key a, backward         left    a4      a6         right   a3  a5  a5'
-    total order             a3 a4 a5 a5' a6 b7         a4 takes a3 and is certain at a5, the first row after time 4;
-                                                       a6 takes a5', the last of time 5, and is certain at b7
+    key a, nearest          left    a4      a8         right   a3  a6  a9
+    total order             a3 a4 b5 a6 a8 a9          a4 has a3, one away: it is certain at a6, the first row after 5;
+                                                       a8 has a6, two away, and takes a9 when it comes
 
 Distances are kept as negative numbers: int64 has one more of these. So the difference of any two times is exact,
 or so far beyond every tolerance and every other distance that only its sign matters.
@@ -16,32 +16,17 @@ or so far beyond every tolerance and every other distance that only its sign mat
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from indexes import kernel
+from operators.as_of.rows import HIDDEN, NONE, Int64, Times, earliest_within, none
 
-Int64 = npt.NDArray[np.int64]
-Times = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-BACKWARD, FORWARD, NEAREST = 0, 1, 2
-NONE = -1
-"""No row, no record, no key."""
-
-HIDDEN = -2
-"""The key of a left row that does not appear at all."""
-
-
-class Rows(NamedTuple):
-    """The rows of one side in a step: their numbers in the total order, times, keys, and the first one's position."""
-
-    seqs: Int64
-    times: Times
-    keys: Int64
-    first: int
+FORWARD, NEAREST = 1, 2
 
 
 class Known(NamedTuple):
@@ -63,9 +48,7 @@ class Known(NamedTuple):
 
     @classmethod
     def empty(cls, size: int, kind: npt.DTypeLike) -> Known:
-        return cls(
-            _none(size), _none(size, kind), _none(size), _none(size), _none(size, kind), _none(size), _none(size)
-        )
+        return cls(none(size), none(size, kind), none(size), none(size), none(size, kind), none(size), none(size))
 
 
 class Records(NamedTuple):
@@ -88,8 +71,8 @@ class Records(NamedTuple):
     @classmethod
     def empty(cls, size: int, kind: npt.DTypeLike) -> Records:
         return cls(
-            _none(size), _none(size, kind), _none(size), _none(size), _none(size, kind), _none(size, kind),
-            _none(size), np.ones(size, np.bool_),
+            none(size), none(size, kind), none(size), none(size), none(size, kind), none(size, kind),
+            none(size), np.ones(size, np.bool_),
         )  # fmt: skip
 
 
@@ -101,11 +84,7 @@ class Heap(NamedTuple):
 
     @classmethod
     def empty(cls, size: int, kind: npt.DTypeLike) -> Heap:
-        return cls(_none(size, kind), _none(size))
-
-
-def _none(size: int, kind: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-    return np.full(size, NONE, kind)
+        return cls(none(size, kind), none(size))
 
 
 @kernel
@@ -186,23 +165,22 @@ def _begin(record, time, key, known, records, direction, strict, tolerance, lowe
     records.limit[record] = time
     if key == NONE:
         return
-    if direction != FORWARD:
+    if direction == NEAREST:
         row, row_time = known.last[key], known.last_time[key]
         if strict and row != NONE and row_time == time:
             row, row_time = known.before[key], known.before_time[key]
-        if row != NONE and row_time >= _earliest(time, tolerance, lowest):
+        if row != NONE and row_time >= earliest_within(time, tolerance, lowest):
             records.right[record] = row
             records.right_time[record] = row_time
     elif not strict and known.first_of_time[key] != NONE and known.last_time[key] == time:
         records.right[record] = known.first_of_time[key]
         records.certain[record] = True
         return
-    if direction != BACKWARD:
-        if records.right[record] == NONE:
-            records.limit[record] = _latest(time, tolerance, lowest, highest)
-        elif records.right_time[record] != time:
-            away = _away(records.right_time[record], time, lowest)
-            records.limit[record] = _latest(time, away, lowest, highest)
+    if records.right[record] == NONE:
+        records.limit[record] = _latest(time, tolerance, lowest, highest)
+    elif records.right_time[record] != time:
+        away = _away(records.right_time[record], time, lowest)
+        records.limit[record] = _latest(time, away, lowest, highest)
     _link(record, key, known, records)
 
 
@@ -259,7 +237,7 @@ def _offer(  # type: ignore[no-untyped-def]
                         records.limit[record] = own
                         if own < highest:
                             heaped = _push(heap, heaped, record, own)
-            elif direction != BACKWARD and time <= _latest(own, tolerance, lowest, highest):
+            elif time <= _latest(own, tolerance, lowest, highest):
                 best = records.right_time[record]
                 if records.right[record] == NONE or (
                     best != own and _away(own, time, lowest) > _away(best, own, lowest)
@@ -287,14 +265,6 @@ def _away(earlier, later, lowest):  # type: ignore[no-untyped-def]
     """The distance of two different times as a negative number; `lowest` where it does not fit."""
     # Compiled code may assume that nothing overflows, so it is asked beforehand.
     return lowest if later > 0 and earlier < lowest + later else earlier - later
-
-
-@kernel
-def _earliest(time, away, lowest):  # type: ignore[no-untyped-def]
-    """The time that is so far before another."""
-    if away == lowest:
-        return lowest
-    return lowest if time < lowest - away else time + away
 
 
 @kernel

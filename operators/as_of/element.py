@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indexes import prepare_kernels
-from operators.as_of.chooser import Chooser, Chosen
-from operators.as_of.choosing import HIDDEN, NONE, Rows
+from operators.as_of.backward import BackwardChooser
+from operators.as_of.chooser import Chooser, make_chooser
+from operators.as_of.rows import HIDDEN, NONE, Chosen, Rows
 from operators.intake.gate import SEQ
 from operators.intake.time_unit import time_column
 from operators.protocol.columns import Int64, values_of
@@ -50,7 +51,8 @@ RESULT_ROWS = 1 << 18
 """The most rows of one result batch."""
 
 SPARE_ROWS = 1 << 16
-"""Payload of rows that nothing needs is given up when it is more than what is needed, and more rows than this."""
+"""Payload of rows that nothing needs is given up when it is more than what is needed, and more rows than this; whenever
+so many rows have come, the element looks."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,11 @@ class AsOfTask(Task):
         self._description = description
         self._sides = description.sides
         self._keys = KeyNumbers((self._sides[LEFT].key, self._sides[RIGHT].key)) if self._sides[LEFT].key else None
-        self._chooser: Chooser | None = None
+        self._chooser: BackwardChooser | Chooser | None = None
         self._rows = ResultRows(description.selection)
+        self._needed: list[list[str] | None] = [None, None]
         self._held = [0, 0]
+        self._looks_at = SPARE_ROWS
         self._arrived = [0, 0]
         self._step: dict[str, pa.RecordBatch] = {}
         self._answered = self._emitted = 0
@@ -164,9 +168,11 @@ class AsOfTask(Task):
             return Rows(empty, times, empty, first)
         column = batch.column(time_column(batch.schema, described.event_time))
         if self._chooser is None:
-            self._chooser = Chooser(self._description.settings, column.type)
+            self._chooser = make_chooser(self._description.settings, column.type)
             self._type = column.type
-        needed = self._description.selection.needed_columns(side, batch.schema)
+        needed = self._needed[side]
+        if needed is None:  # the rows of a side have one schema
+            needed = self._needed[side] = self._description.selection.needed_columns(side, batch.schema)
         self._rows.append(side, batch.select(needed))
         self._held[side] += batch.num_rows
         self._arrived[side] += batch.num_rows
@@ -203,7 +209,7 @@ class AsOfTask(Task):
             yield Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
             self._emitted += rows.num_rows
 
-    def _promise(self, chooser: Chooser) -> Iterator[Emit]:
+    def _promise(self, chooser: BackwardChooser | Chooser) -> Iterator[Emit]:
         """Emit a watermark if the event time of all results that follow has risen."""
         if not self._description.timed:
             return
@@ -214,7 +220,7 @@ class AsOfTask(Task):
 
     def _give_up_spare(self) -> None:
         assert self._chooser is not None
-        if max(self._held) <= SPARE_ROWS:
+        if max(self._held) <= self._looks_at:
             return
         needed = self._chooser.held()
         if any(held > SPARE_ROWS + 2 * len(kept) for held, kept in zip(self._held, needed, strict=True)):
@@ -222,3 +228,4 @@ class AsOfTask(Task):
             for side, positions in enumerate(needed):
                 self._rows.keep(side, positions)
                 self._held[side] = len(positions)
+        self._looks_at = max(self._held) + SPARE_ROWS

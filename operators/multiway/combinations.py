@@ -96,12 +96,14 @@ class Pipeline:
 
     def _extend(self, found: Combinations, stage: Stage, live: Live, limit: int) -> Combinations:
         intervals = [self._interval(link, stage.role, found) for link in stage.index.links]
-        at = Live(live.start[found.rows], live.end[found.rows])
+        all_enter = len(found.positions) == 1 and len(found) == len(live)
+        at = live if all_enter else Live(live.start[found.rows], live.end[found.rows])
         matches = stage.index.probe_within(limit, intervals, at)
         if matches is None:
             raise TooManyError
-        wider = found.taken(matches.probe_rows())
-        found = Combinations({**wider.positions, stage.role: matches.positions}, wider.rows)
+        counts = matches.counts()
+        positions = {role: np.repeat(each, counts) for role, each in found.positions.items()}
+        found = Combinations({**positions, stage.role: matches.positions}, np.repeat(found.rows, counts))
         for other in stage.apart:
             found = found.taken(found.positions[other] != found.positions[stage.role])
         for residual in stage.residuals:

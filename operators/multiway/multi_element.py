@@ -9,8 +9,11 @@ and come before it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +23,16 @@ from operators.bounds.bound_dimension import BoundDimension
 from operators.bounds.dimension_keys import are_values_needed
 from operators.bounds.intervals import bind
 from operators.engines.shared.configured_index import ConfiguredIndex
+from operators.engines.shared.work_items import work_through
 from operators.multiway.combinations import Combinations, Pipeline, Stage, TooManyError
 from operators.multiway.multi_selection import MultiSelection
 from operators.multiway.probe_order import best_order, fan_out, observed_shares
 from operators.multiway.result_sequence import result_order
 from operators.multiway.role_index import RoleIndex
 from operators.multiway.role_window import RoleWindow
-from operators.query.expressions import Column, columns_in
+from operators.query.expressions import Call, Column, Expression, children, columns_in
 from operators.query.multi_condition import MultiCondition, Residual
+from operators.query.select_items import ComputedItem
 from operators.query.windows import Window
 from operators.results.collector import RESULT_ROWS
 from operators.results.result_times import EVENT_TIME, times_as_column
@@ -47,6 +52,9 @@ from topology import (
 
 MOST = 1 << 21
 """The most combinations that a stage holds; the rows of a step are divided until they fit."""
+
+PIECE_ROWS = 1 << 11
+"""So many rows of a step are worth a thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +98,17 @@ class MultiElement(Bolt):
         return MultiTask(self)
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """What a thread has found: how many rows have probed, how many combinations they have, and these as result rows."""
+
+    probed: int
+    combinations: int
+    batches: list[pa.RecordBatch]
+
+
 class MultiTask(Task):
-    """Owns the windows and their indexes."""
+    """Owns the windows and their indexes. It uses threads, but only while it handles one message."""
 
     merges_watermarks = False
 
@@ -123,6 +140,7 @@ class MultiTask(Task):
         self._promised: Time | None = None
         self._emitted = 0
         self._probed = 0
+        self._threads = 1 if _calls_a_user(description) else os.cpu_count() or 1
 
     def on_batch(self, batch: Batch, origin: Origin) -> Iterable[Emit]:
         self._pending[batch.stream] = batch
@@ -136,8 +154,8 @@ class MultiTask(Task):
         first, self._next = self._next, punctuation.seq + 1
         has_rows = any(batch.num_rows for batch in pending.values())  # where a new life begins there are none
         if has_rows and all(role.schema is not None for role in self._roles):
-            for index in self._indexes.values():
-                index.catch_up()
+            behind = [index for index in self._indexes.values() if index.is_behind]
+            work_through(behind, RoleIndex.catch_up, self._threads_for(self._next - first))
             self._decide_orders()
             yield from self._results(first, self._next, punctuation.born)
         if has_rows:
@@ -263,52 +281,76 @@ class MultiTask(Task):
         pipelines = [self._pipeline(role) for role in range(len(self._roles))]
         while first < end:
             last = min(end, first + self._chunk)
-            alone = last - first == 1
+            threads = self._threads_for(last - first)
+            bounds = [first + (last - first) * number // threads for number in range(threads + 1)]
+            limit = EVERYWHERE if last - first == 1 else MOST // threads
             try:
-                found = [
-                    self._found(role, pipeline, first, last, EVERYWHERE if alone else MOST)
-                    for role, pipeline in enumerate(pipelines)
-                ]
+                found = work_through(pairwise(bounds), partial(self._piece, pipelines, limit), threads)
             except TooManyError:
                 self._chunk = max(1, (last - first) // 2)
                 continue
-            yield from self._ordered(found, born)
-            if sum(len(each) for each in found) < MOST // 4:
+            for piece in found:
+                self._probed += piece.probed
+                for rows in piece.batches:
+                    yield Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
+                    self._emitted += rows.num_rows
+            if sum(piece.combinations for piece in found) < MOST // 4:
                 self._chunk = min(1 << 17, self._chunk * 2)
             first = last
 
-    def _found(self, latest: int, pipeline: Pipeline, first: int, end: int, limit: int) -> Combinations:
-        """The combinations whose latest row is one of a role's with these sequence numbers."""
+    def _threads_for(self, rows: int) -> int:
+        """How many threads are worth their start."""
+        return max(1, min(self._threads, rows // PIECE_ROWS))
+
+    def _piece(self, pipelines: list[Pipeline], limit: int, between: tuple[int, int]) -> _Piece:
+        """The results of the rows with these sequence numbers. Several threads work on pieces of a step."""
+        probed, found = 0, []
+        for role, pipeline in enumerate(pipelines):
+            entering, lives = self._entering(role, *between)
+            if len(entering):
+                probed += len(entering)
+                found.append((role, pipeline.run(entering, lives, limit)))
+        found = [(role, each) for role, each in found if len(each)]
+        return _Piece(probed, sum(len(each) for _, each in found), self._ordered(found) if found else [])
+
+    def _entering(self, latest: int, first: int, end: int) -> tuple[Combinations, dict[int, Live]]:
+        """The rows of a role with these sequence numbers that pass its filter, and what is live at each row."""
         role = self._roles[latest]
         start, stop = role.between(first, end)
         positions = np.arange(start, stop)
+        if start == stop:
+            return Combinations({latest: positions}, positions), {}
         seqs, times = role.seqs(positions), role.times(positions)
         lives = {}
         for other in self._orders[latest]:
             before = self._roles[other].before(seqs)
             lives[other] = Live(self._roles[other].first_live(before, times), before)
         passing = np.flatnonzero(role.passing(positions))
-        found = pipeline.run(Combinations({latest: positions[passing]}, passing), lives, limit)
-        self._probed += len(passing)
-        return found
+        return Combinations({latest: positions[passing]}, passing), lives
 
-    def _ordered(self, found: list[Combinations], born: float) -> Iterator[Emit]:
-        """Emit combinations in result order."""
-        if not any(len(each) for each in found):
-            return
+    def _ordered(self, found: list[tuple[int, Combinations]]) -> list[pa.RecordBatch]:
+        """The result rows of combinations, given with the role of their latest rows, in result order."""
         roles = range(len(self._roles))
-        positions = [np.concatenate([each.positions[role] for each in found]) for role in roles]
-        latest = np.repeat(np.arange(len(found)), [len(each) for each in found])
-        seqs = np.stack([self._roles[role].seqs(positions[role]) for role in roles])
-        places = seqs[latest, np.arange(len(latest))]
-        # the others in FROM order: column n skips the latest row's own role
-        others = [np.where(latest > place, seqs[place], seqs[place + 1]) for place in range(len(self._roles) - 1)]
-        order = result_order(places, others, latest)
-        for start in range(0, len(order), RESULT_ROWS):
-            part = order[start : start + RESULT_ROWS]
-            yield self._emit([each[part] for each in positions], latest[part], born)
+        if len(found) == 1:
+            ((own, only),) = found
+            positions, latest = [only.positions[role] for role in roles], np.full(len(only), own)
+            # the positions of a role are in the order of its sequence numbers
+            places, others = positions[own], [positions[role] for role in roles if role != own]
+        else:
+            positions = [np.concatenate([each.positions[role] for _, each in found]) for role in roles]
+            latest = np.repeat([role for role, _ in found], [len(each) for _, each in found])
+            stacked = np.stack([self._roles[role].seqs(positions[role]) for role in roles])
+            places = stacked[latest, np.arange(len(latest))]
+            # the others in FROM order: column n skips the latest row's own role
+            others = [np.where(latest > place, stacked[place], stacked[place + 1]) for place in roles[:-1]]
+            others.append(latest)
+        order = result_order(places, others)
+        if order is not None:
+            positions, latest = [each[order] for each in positions], latest[order]
+        parts = [slice(start, start + RESULT_ROWS) for start in range(0, len(latest), RESULT_ROWS)]
+        return [self._rows([each[part] for each in positions], latest[part]) for part in parts]
 
-    def _emit(self, positions: list[np.ndarray], latest: np.ndarray, born: float) -> Emit:
+    def _rows(self, positions: list[np.ndarray], latest: np.ndarray) -> pa.RecordBatch:
         schemas = {role.number: role.schema for role in self._roles if role.schema is not None}
 
         def column(wanted: Column) -> pa.Array:
@@ -316,11 +358,7 @@ class MultiTask(Task):
             return self._roles[role].column(wanted.name, positions[role])
 
         rows = self._described.selection.rows(schemas, column, len(latest))
-        if self._described.timed:
-            rows = rows.append_column(EVENT_TIME, self._times(positions, latest))
-        emit = Emit(Batch(DEFAULT_STREAM, rows, first=self._emitted, born=born))
-        self._emitted += rows.num_rows
-        return emit
+        return rows.append_column(EVENT_TIME, self._times(positions, latest)) if self._described.timed else rows
 
     def _times(self, positions: list[np.ndarray], latest: np.ndarray) -> pa.Array:
         """The event times of results."""
@@ -365,3 +403,13 @@ class MultiTask(Task):
         if self._described.timed and time is not None and (self._promised is None or time > self._promised):
             self._promised = time
             yield Emit(Watermark(time, DEFAULT_STREAM))
+
+
+def _calls_a_user(described: MultiElement) -> bool:
+    """Whether results take functions of the user's own, which may not bear two calls at once."""
+    computed = [item.expression for item in described.selection.items if isinstance(item, ComputedItem)]
+    return any(map(_has_calls, [described.condition.written, *computed]))
+
+
+def _has_calls(expression: Expression) -> bool:
+    return isinstance(expression, Call) or any(map(_has_calls, children(expression)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ class RoleIndex:
     """Holds the rows of a role by the keys of `links`; without links every live row matches.
 
     It is made when a probe first needs it, with the rows that are live then, and takes in new rows from then on.
+    Several threads may probe.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class RoleIndex:
         self._rows = max(rows or ROWS_OF_A_TIME_WINDOW, 1)
         self._index: WindowIndex | None = None
         self._stored = 0
+        self._making = threading.Lock()
         self.choice = Choice("", "")
 
     @property
@@ -39,9 +42,14 @@ class RoleIndex:
         """Bytes held."""
         return 0 if self._index is None else self._index.nbytes
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are rows to store."""
+        return self._index is not None and self._stored < self._role.end
+
     def catch_up(self) -> None:
         """Store the rows that have come since the last call; nothing before the first probe."""
-        if self._index is not None and self._stored < self._role.end:
+        if self.is_behind:
             self._insert(slice(self._stored, self._role.end))
 
     def probe_within(self, limit: int, intervals: Sequence[Interval], live: Live) -> Matches | None:
@@ -49,8 +57,9 @@ class RoleIndex:
         if not self.links:
             nothing = np.zeros(len(live), np.int64)
             intervals = [Interval(nothing, nothing)]
-        if self._index is None:
-            self._make(intervals)
+        with self._making:
+            if self._index is None:
+                self._make(intervals)
         assert self._index is not None
         return self._index.probe_within(limit, intervals, live, ordered=True)
 

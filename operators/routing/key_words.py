@@ -80,6 +80,13 @@ def key_words(column: str, array: pa.Array | pa.ChunkedArray, dictionary: ByteDi
     return words, valid
 
 
+def whole_numbers(array: pa.Array | pa.ChunkedArray) -> Int64 | None:
+    """The values of a column of integers without nulls: the first of their words; the second is `WHOLE`. Else None."""
+    if isinstance(array, pa.ChunkedArray) or not pa.types.is_integer(array.type) or pa.types.is_uint64(array.type):
+        return None
+    return None if array.null_count else stored_values(array).astype(np.int64, copy=False)
+
+
 def _byte_numbers(array: pa.Array, dictionary: ByteDictionary, valid: Bool) -> Int64:
     array = array.cast(pa.large_binary())
     if not len(array):

@@ -117,13 +117,11 @@ class Topology:
 
     def require_input(self, name: str) -> Input:
         """Return the input of that name, or raise an error that lists the inputs."""
-        try:
-            return self.inputs[name]
-        except KeyError:
-            known = ", ".join(f"'{known}'" for known in self.inputs) or "none"
-            raise UnknownInputError(
-                f"topology '{self.name}' has no input stream '{name}'; its input streams: {known}"
-            ) from None
+        for node in self.nodes:  # asked with each batch that is sent
+            if node.name == name and isinstance(node.component, Input) and not isinstance(node.component, FetchedInput):
+                return node.component
+        known = ", ".join(f"'{known}'" for known in self.inputs) or "none"
+        raise UnknownInputError(f"topology '{self.name}' has no input stream '{name}'; its input streams: {known}")
 
     def producers(self, consumer: str) -> tuple[str, ...]:
         """The distinct components that feed `consumer`, in the order of its subscriptions."""

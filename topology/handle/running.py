@@ -47,8 +47,9 @@ class RunningTopology(Handle):
         return self._send_all(stream, source or stream, batches, offset)
 
     def check_rows(self, stream: str, rows: Rows, source: str | None = None, offset: int | None = None) -> None:
-        """Raise the error that `send` would raise before it sends anything."""
-        self._batches(stream, rows)
+        """Raise the error that `send` would raise for the first of these rows, and before it sends anything."""
+        if len(self._batches(stream, rows)) == 1 and isinstance(rows, pa.Table):
+            self._check_order(stream, rows)
         if offset is not None:
             _check_number(f"stream '{stream}': offset", offset, 0)
             known = self.next_offset(stream, source)
@@ -164,14 +165,20 @@ class RunningTopology(Handle):
 
     def _batches(self, stream: str, rows: Rows) -> list[pa.RecordBatch]:
         """Rows as batches. The order of all is checked first, so that no part goes in if another fails."""
-        described = self.topology.require_input(stream)
+        self.topology.require_input(stream)
         if isinstance(rows, pa.RecordBatch):
             return [rows]
         if not isinstance(rows, pa.Table):
             rows = arrow_table(f"stream '{stream}'", rows, self._known_schema(stream))
+        batches = rows.to_batches()
+        if len(batches) > 1:  # one goes in whole or not at all
+            self._check_order(stream, rows)
+        return batches or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
+
+    def _check_order(self, stream: str, rows: pa.Table) -> None:
+        described = self.topology.require_input(stream)
         if described.event_time is not None and not described.disordered:
             _check_order(stream, rows, described.event_time)
-        return rows.to_batches() or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
 
 
 MakeHandle: TypeAlias = "Callable[[RunningTopology], Handle]"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from operators import CountWindow, IndexJoin, JoinError, PredicateError, StreamJoin
-from operators.as_of import chooser, element
+from operators.as_of import backward, chooser, element
 from operators.query.as_of import AsOf
 from tests.comparison import assert_same_result
 from tests.operators.as_of.as_of_cases import cases, expected, join_of
@@ -36,6 +36,7 @@ def test_no_cut_into_batches_changes_a_result(case: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(element, "SPARE_ROWS", 0)
         patch.setattr(chooser, "FEWEST", 1)
+        patch.setattr(backward, "FEWEST", 1)
         with join_of(case).launch(LocalRuntime(), sources=names) as running:
             left = [(stream, source, table) for stream in "LR" for source, table in case["sources"][stream].items()]
             while left:
