@@ -272,3 +272,16 @@ def test_the_plan_says_which_joins_have_no_snapshots() -> None:
         topology = with_state(around(join).build())
         assert ("the log is kept whole" in topology.plan().logical()) == says
         assert (tasks_with_snapshots(topology) is None) == says
+
+
+def test_a_join_whose_results_mean_something_else_is_another_topology() -> None:
+    said = set()
+    for on, time in (("R.key < S.key", "later"), ("R.key < S.key", "R"), ("R.key <= S.key", "later")):
+        builder = TopologyBuilder("pairs")
+        builder.input("a")
+        builder.input("b")
+        join = StreamJoin("R", "S", on, CountWindow(9), event_time="ts")
+        builder.join("pairs", join, inputs={"R": "a", "S": "b"}, event_time=time)
+        builder.sink().global_grouping("pairs")
+        said.add(with_state(builder.build()).identity)
+    assert len(said) == 3

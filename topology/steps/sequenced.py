@@ -135,5 +135,5 @@ def _described(topology: Topology) -> str:
         for edge in topology.edges
         if not topology.node(edge.consumer).follows
     ]
-    parts = [f"{part.name} is a {part.identity}" for part in topology.parts if part.identity]
+    parts = [f"{part.name}: {part.identity}" for part in topology.parts if part.identity]
     return "; ".join([*nodes, *edges, *parts])

@@ -44,8 +44,8 @@ class Outputs:
     ) -> None:
         self._channels = dict(channels)
         self._everyone = tuple(channels.values())
-        own = [name for name in channels if not topology.sequencer or topology.node(name[0]).follows]
-        self._followers = tuple(channels[name] for name in own)  # those that count by this task's own punctuations
+        counts = [name for name in channels if not topology.sequencer or topology.node(name[0]).follows]
+        self._followers = tuple(channels[name] for name in counts)  # by this task's own punctuations
         self._producer = producer
         self._partitioners: list[Partitioner] = []
         self._lag = topology.node(producer).component.watermark_lag

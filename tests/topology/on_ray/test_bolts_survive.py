@@ -14,7 +14,7 @@ import pytest
 from examples.word_count import LINES, word_count
 from tests.s3_server import below, s3_server
 from tests.topology.waiting import LONG, wait_for
-from topology import Input, RayRuntime, RunningTopology, State, Topology
+from topology import Input, RayRuntime, RunningTopology, State, Status, Topology
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
 
@@ -52,6 +52,11 @@ def kill(running: RunningTopology, component: str) -> None:
     os.kill(next(worker.pid for worker in workers if worker.pid and (component, 0) in worker.tasks), signal.SIGKILL)
 
 
+def has_recovered(status: Status) -> bool:
+    """Whether the first failure is over: asked of one status, as the next one may be of a recovery that has just begun."""
+    return status.state is State.RUNNING and status.recoveries >= 1
+
+
 def snapshots(uri: str) -> list[str]:
     files, root = pafs.FileSystem.from_uri(uri)
     found = files.get_file_info(pafs.FileSelector(f"{root}/counted/snapshots/segments", allow_not_found=True))
@@ -68,7 +73,7 @@ def test_words_are_counted_once_whichever_worker_is_killed() -> None:
                     wait_for(lambda: bool(snapshots(state)), "no snapshot was taken")
                     kill(running, "count")
                 elif start == COUNT // 2 + 5 * SENT:
-                    wait_for(lambda: running.status().state is State.RUNNING and running.status().recoveries >= 1)
+                    wait_for(lambda: has_recovered(running.status()))
                     kill(running, "sequencer")
             running.finish()
             results = [row for rows in running.results(timeout=LONG) for row in rows.to_pylist()]
