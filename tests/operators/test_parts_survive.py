@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ import pytest
 from operators import (
     CountWindow,
     Engine,
+    HandshakeJoin,
     IndexJoin,
     JoinError,
     MultiJoin,
     PanJoin,
+    ScaleJoin,
     SplitJoin,
     SPOJoin,
     StreamJoin,
@@ -220,6 +223,36 @@ def test_a_join_feeds_a_join_and_both_survive() -> None:
     assert_same_result(read(machine.got["both results"], wanted.schema), wanted)
 
 
+KINDS: list[Kind] = ["inner", "left", "right", "full", "semi", "anti"]
+ENGINES: list[Engine] = [
+    SPOJoin(elements=2, merge_interval=5),
+    PanJoin(workers=2, subwindow=3),
+    IndexJoin(threads=2),
+    SplitJoin(cores=2),
+    ScaleJoin(threads=2),
+    HandshakeJoin(cores=2),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 400))
+def test_parts_of_all_kinds_windows_and_engines_survive(seed: int) -> None:
+    chance = Random(seed)
+    kind, window, engine = chance.choice(KINDS), chance.choice(sorted(WINDOWS)), chance.choice(ENGINES)
+    timed = window == "time" or chance.random() < 0.7
+    select = {"semi": ["R.id"], "anti": ["R.id"]}.get(kind, ["R.id", "S.id"])
+    law, used = WINDOWS[window]
+    join = StreamJoin(
+        "R", "S", "R.key < S.key", used, kind=kind, event_time="ts" if timed else None, select=select, using=engine,
+        step_rows=chance.choice([3, 7, 40, 1000]),
+    )  # fmt: skip
+    machine = Machine(seed, around(join, timed).build(), rows)
+    machine.segment_bytes = chance.choice([200, 2_000])
+    machine.run(crashes=chance.randint(3, 15), rate=chance.choice([0.003, 0.006, 0.02]))
+    wanted = expected(kind, law, select, timed)
+    assert_same_result(read(machine.got["results"], wanted.schema), wanted)
+
+
 # --- with threads ------------------------------------------------------------------------------------
 
 
@@ -238,7 +271,7 @@ def test_results_come_when_the_rows_of_one_stream_have_ended(tmp_path: Path) -> 
 
 def test_a_new_life_goes_on_with_full_windows_and_another_engine(tmp_path: Path) -> None:
     given = sources()
-    found = []
+    found: list[dict[str, object]] = []
     for life, engine in enumerate((SPOJoin(), IndexJoin(threads=2), PanJoin())):
         select = ["R.id", "S.id"]
         join = StreamJoin("R", "S", "R.key < S.key", CountWindow(9), event_time="ts", select=select, using=engine)
@@ -252,10 +285,10 @@ def test_a_new_life_goes_on_with_full_windows_and_another_engine(tmp_path: Path)
                     running.send(of, table[part], source=name, offset=part.start)
             if life == 2:
                 running.finish()
-            timeout = LONG if life == 2 else 0.5
-            for first, batch in running.results("results", numbered=True, timeout=timeout, after=len(found) - 1):
+            for first, batch in running.results("results", numbered=True, timeout=LONG if life == 2 else 0.5):
                 assert first == len(found)
                 found += batch.to_pylist()
+                running.acknowledge(len(found) - 1, "results")
     wanted = expected("inner", Count(9), ["R.id", "S.id"], timed=True)
     assert found == wanted.to_pylist()
 

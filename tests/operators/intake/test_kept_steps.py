@@ -15,6 +15,7 @@ from topology import Batch, Emit, Origin, Punctuation, TaskContext
 from topology.graph.messages import Idle, Watermark
 
 STEP_ROWS = 8
+SPAN = 30
 ORIGINS = {"R": Origin("R", 0, 0), "S": Origin("S", 0, 1)}
 
 
@@ -39,7 +40,7 @@ def passed(emits: list[Emit], stream: str) -> list[int]:
 
 
 @pytest.mark.parametrize("remember", [False, True])
-@pytest.mark.parametrize("window", [CountWindow(20), CountWindow(24, 6), TimeWindow(30)], ids=str)
+@pytest.mark.parametrize("window", [CountWindow(20), CountWindow(24, 6), TimeWindow(SPAN)], ids=str)
 def test_a_snapshot_has_the_rows_that_are_live_and_few_more(window: CountWindow | TimeWindow, remember: bool) -> None:
     chance = Random(1)
     task, lives = gate(window, remember), 0
@@ -81,8 +82,8 @@ def check(again: list[Emit], out: list[Emit], window: CountWindow | TimeWindow, 
         else:
             times = dict(zip(before, times_of(out, stream), strict=True))
             last = max(times_of(out, "R") + times_of(out, "S"))
-            needed = [number for number in before if times[number] >= last - factor * window.size]
-            most = len([number for number in before if times[number] >= last - factor * (window.size + 30)])
+            needed = [number for number in before if times[number] >= last - factor * SPAN]
+            most = len([number for number in before if times[number] >= last - factor * 2 * SPAN])
         assert now[len(now) - len(needed) :] == needed
         assert len(now) <= most + 2 * STEP_ROWS
 
