@@ -175,6 +175,8 @@ from .spouts.source import Source as Source
 from .spouts.source import SourceSpout as SourceSpout
 from .spouts.source import from_source as from_source
 from .spouts.source import pump as pump
+from .tasks.budget import Budget as Budget
+from .tasks.budget import waiting_memory as waiting_memory
 from .tasks.inbox import Inbox as Inbox
 from .tasks.metrics import AGE_BOUNDS as AGE_BOUNDS
 from .tasks.metrics import Ages as Ages

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from topology.checks.quotas import Quotas
@@ -43,6 +44,7 @@ from topology.steps.inner import InnerCore
 from topology.steps.leaving import Leaving
 from topology.steps.sequenced import check_snapshots, given_origins, left_part, tasks_with_snapshots, ticks_due
 from topology.tasks.activity import Activity
+from topology.tasks.budget import Budget
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
 from topology.tasks.metrics import EdgeMetrics, TaskCounters, TaskMetrics
 from topology.tasks.outgoing_edge import OutgoingEdge
@@ -67,6 +69,7 @@ class GroupSettings:
     quotas:          what clients of the group's inputs and sinks may use; None: the defaults of `Quotas`.
     clock:           see `Ingest`.
     hooks:           called when tasks start, stop and fail.
+    budget:          what rows that wait may use in this process.
     """
 
     edge_bytes: int = DEFAULT_CAPACITY
@@ -75,6 +78,7 @@ class GroupSettings:
     quotas: Quotas | None = None
     clock: EntryClock | None = None
     hooks: tuple[TaskHook, ...] = ()
+    budget: Budget = field(default_factory=Budget)
 
 
 class HostedTask:
@@ -160,6 +164,9 @@ class TaskGroup:
         self._recorded_progress: Ticket | None = None
         self._steps: RecordedSteps | None = None
         self._spill_directory = settings.spill_directory
+        room = spill_room(settings.spill_directory)
+        room.admit(settings.budget)
+        self._release_budget = weakref.finalize(self, room.release, settings.budget)
         self.tasks = {
             (component, number): HostedTask(topology, topology.node(component), number, settings)
             for component, number in names
@@ -307,6 +314,7 @@ class TaskGroup:
         for name in busy:
             log.warning("%s is still busy; it ends with the process", name)
         self.tell_stopped()
+        self._release_budget()
         if self.snapshots is not None:
             self.snapshots.close()
         if self._opened is not None:
