@@ -71,6 +71,7 @@ from topology import AuthenticationError as AuthenticationError
 from topology import Barrier as Barrier
 from topology import Batch as Batch
 from topology import Bolt as Bolt
+from topology import Budget as Budget
 from topology import ClusterError as ClusterError
 from topology import Component as Component
 from topology import ConnectionLostError as ConnectionLostError

@@ -66,7 +66,7 @@ def join_topology(join: ResolvedJoin, within: Within | None = None) -> Topology:
     last = _add_search(builder, join, within) if join.as_of is None else _add_as_of(builder, join, join.as_of, within)
     builder.sink(RESULTS).global_grouping(last)
     builder.sink(LATE, aside=True).global_grouping(name, LATE_STREAM)
-    return replace(builder.build(), identity=_identity(join), intake=intake(join.event_times, join.bounds))
+    return replace(builder.build(), identity=_identity(join, within), intake=intake(join.event_times, join.bounds))
 
 
 def _add_as_of(builder: TopologyBuilder, join: ResolvedJoin, settings: AsOf, within: Within | None) -> str:
@@ -126,7 +126,7 @@ def _add_search(builder: TopologyBuilder, join: ResolvedJoin, within: Within | N
     return engines[0].collector
 
 
-def _identity(join: ResolvedJoin) -> str:
+def _identity(join: ResolvedJoin, within: Within | None) -> str:
     """What the results mean: not how they are computed, nor in what order they come."""
     parts = {
         "of": " and ".join(f"{stream} as {role}" for stream, role in zip(join.streams, join.roles, strict=True)),
@@ -136,8 +136,13 @@ def _identity(join: ResolvedJoin) -> str:
         "select": list(join.selection.items or ()),
         "event time": dict(join.event_times),
         "out of order": dict(join.bounds),
+        "results at": "" if within is None or not within.timed else _time_of(join, within),
     }
     return ", ".join([f"{join.kind} join", *(f"{name} {part}" for name, part in parts.items() if part)])
+
+
+def _time_of(join: ResolvedJoin, within: Within) -> str:
+    return "their place" if within.time_of is None else f"the time of {join.roles[within.time_of]}"
 
 
 def _add_inputs(builder: TopologyBuilder, join: ResolvedJoin) -> None:

@@ -59,10 +59,10 @@ def multi_topology(join: ResolvedMultiJoin, part: Part | None = None) -> Topolog
         joining.global_grouping(GATE, stream)
     builder.sink(RESULTS).global_grouping(ELEMENT)
     builder.sink(LATE, aside=True).global_grouping(GATE, LATE_STREAM)
-    return replace(builder.build(), identity=_identity(join), intake=intake(join.event_times, join.bounds))
+    return replace(builder.build(), identity=_identity(join, part), intake=intake(join.event_times, join.bounds))
 
 
-def _identity(join: ResolvedMultiJoin) -> str:
+def _identity(join: ResolvedMultiJoin, part: Part | None) -> str:
     """What the results mean: not how they are computed."""
     parts = {
         "of": " and ".join(f"{stream} as {role}" for stream, role in zip(join.streams, join.roles, strict=True)),
@@ -71,5 +71,10 @@ def _identity(join: ResolvedMultiJoin) -> str:
         "select": list(join.selection.items),
         "event time": dict(join.event_times),
         "out of order": dict(join.bounds),
+        "results at": "" if part is None or not part.timed else _time_of(join, part),
     }
     return ", ".join(["join of several", *(f"{name} {part}" for name, part in parts.items() if part)])
+
+
+def _time_of(join: ResolvedMultiJoin, part: Part) -> str:
+    return "their place" if part.time_of is None else f"the time of {join.roles[part.time_of]}"

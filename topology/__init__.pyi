@@ -33,6 +33,8 @@ from .entry.frames import is_of_spark as is_of_spark
 from .entry.input_guard import InputGuard as InputGuard
 from .flight.client import FlightClient as FlightClient
 from .flight.connection import connect as connect
+from .graph.arrow_rows import packed as packed
+from .graph.arrow_rows import unpacked as unpacked
 from .graph.builder import Added as Added
 from .graph.builder import Subscriptions as Subscriptions
 from .graph.components import DEFAULT_STREAM as DEFAULT_STREAM
@@ -113,6 +115,7 @@ from .graph.messages import Idle as Idle
 from .graph.messages import Message as Message
 from .graph.messages import Punctuation as Punctuation
 from .graph.messages import Resume as Resume
+from .graph.messages import StepEnd as StepEnd
 from .graph.messages import Time as Time
 from .graph.messages import UnpackedBatch as UnpackedBatch
 from .graph.messages import Watermark as Watermark
@@ -172,6 +175,8 @@ from .spouts.source import Source as Source
 from .spouts.source import SourceSpout as SourceSpout
 from .spouts.source import from_source as from_source
 from .spouts.source import pump as pump
+from .tasks.budget import Budget as Budget
+from .tasks.budget import waiting_memory as waiting_memory
 from .tasks.inbox import Inbox as Inbox
 from .tasks.metrics import AGE_BOUNDS as AGE_BOUNDS
 from .tasks.metrics import Ages as Ages

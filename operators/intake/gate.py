@@ -21,7 +21,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 
@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.intake.gate_state import GateState
+from operators.intake.kept_steps import KeptSteps
 from operators.intake.late_rows import LATE_STREAM, Late, Reason, late_batch
 from operators.intake.retention import Retention
 from operators.intake.scale_gate import STEP_ROWS, Ready, ScaleGate
@@ -44,6 +45,7 @@ from topology import (
     UNORDERED,
     Batch,
     Bolt,
+    Component,
     DecidingTask,
     Decision,
     Emit,
@@ -59,8 +61,10 @@ from topology import (
     Times,
     Watermark,
     event_times,
+    packed,
     time_as_json,
     time_from_json,
+    unpacked,
 )
 
 log = logging.getLogger("interlace")
@@ -93,6 +97,7 @@ class Gate(Bolt):
     check:        checks the schemas of all streams together, before the first step, where no handle does.
     fits:         checks them where rows that were kept for another query are adopted.
     announces:    in a part of a topology, tells the columns of a stream before its first rows pass.
+    snapshots:    in a topology with a state, a snapshot of it has all that a new life of the join needs.
     """
 
     event_time: tuple[tuple[str, str | None], ...]
@@ -102,6 +107,7 @@ class Gate(Bolt):
     check: Callable[[Mapping[str, pa.Schema]], None] | None = None
     fits: Callable[[Mapping[str, pa.Schema]], None] | None = field(default=None, compare=False)
     announces: bool = False
+    snapshots: bool = False
     beside = "inputs"
     decides = True
 
@@ -131,6 +137,9 @@ class Gate(Bolt):
         unit, kinds = reached["unit"], _kinds(dict(self.event_time), schemas)
         return self.retention.reached(reached["at"], time, kinds, unit)
 
+    def durable(self) -> Component:
+        return replace(self, snapshots=self.retention is not None and self.retention.forgets)
+
     def build(self, context: TaskContext) -> Task:
         return GateTask(
             dict(self.event_time),
@@ -140,6 +149,7 @@ class Gate(Bolt):
             self.retention,
             self.check,
             self.announces,
+            KeptSteps(self.retention, self.step_rows) if self.snapshots and self.retention is not None else None,
         )
 
 
@@ -159,11 +169,14 @@ class GateTask(DecidingTask):
         retention: Retention | None = None,
         check: Callable[[Mapping[str, pa.Schema]], None] | None = None,
         announces: bool = False,
+        kept: KeptSteps | None = None,
     ) -> None:
         self._event_time = event_time
         self._retention = retention
         self._check = check
         self._announces = announces
+        self._kept = kept
+        self._is_behind = False  # the tasks downstream have not got again what is kept
         self._shown: set[str] = set()
         self._schemas: dict[str, pa.Schema] = {}
         self._step: Ready | None = None
@@ -245,6 +258,9 @@ class GateTask(DecidingTask):
         return ()
 
     def on_idle(self) -> Iterable[Emit]:
+        if self._is_behind:
+            self._is_behind = False
+            return chain(self._again(), self._release())
         return self._release()
 
     def on_end(self) -> Iterable[Emit]:
@@ -283,6 +299,37 @@ class GateTask(DecidingTask):
         return TaskState({**facts, **own}, (*empty, *waiting))
 
     def resume(self, state: TaskState) -> Iterable[Emit]:
+        self._go_on(state)
+        yield from self._columns(self._positions)
+        yield Emit(Punctuation(self._gate.merged - 1))
+
+    def snapshot(self) -> bytes:
+        assert self._kept is not None, "a gate with snapshots keeps its last steps"
+        self._kept.forget(self._reached())
+        state = self.state()
+        steps, rows = self._kept.written()
+        facts = {
+            "state": state.facts,
+            "batches": len(state.rows),
+            "shown": sorted(self._shown),
+            "ended": sorted(self._ended),
+            "presumed": self._units.presumed(),
+            "steps": steps,
+        }
+        return packed(facts, (*state.rows, *rows))
+
+    def restore(self, snapshot: bytes) -> None:
+        assert self._kept is not None, "a gate with snapshots keeps its last steps"
+        facts, rows = unpacked(snapshot)
+        batches = facts["batches"]
+        self._go_on(TaskState(facts["state"], tuple(rows[:batches])), hears_again=False)
+        self._shown.update(facts["shown"])
+        self._ended.update(facts["ended"])
+        self._units.presume(facts["presumed"])
+        self._kept.read(facts["steps"], iter(rows[batches:]))
+        self._is_behind = True
+
+    def _go_on(self, state: TaskState, hears_again: bool = True) -> None:
         rows = iter(state.rows)
         facts = state.facts
         self._schemas = {stream: next(rows).schema for stream in facts["streams"]}
@@ -291,7 +338,7 @@ class GateTask(DecidingTask):
             bound = time_from_json(written_bound)
             assert bound is not None, "a bound is a length"
             self._delays[SourceName(name, stream)] = bound
-        self._gate.resume(gate := GateState.read(facts, rows))
+        self._gate.resume(gate := GateState.read(facts, rows), hears_again)
         for source, parts in gate.sources:
             self._offsets.wait(source.name, sum(len(part.times) for part in parts))
             self._known[source.name.stream, source.name.name] = source.name
@@ -299,9 +346,6 @@ class GateTask(DecidingTask):
         self._positions.update(facts["positions"])
         self._announced.update(facts["announced"])
         self._late_counts.update({Reason[name]: count for name, count in facts["late"].items()})
-        for stream, schema in self._schemas.items():
-            yield Emit(Batch(stream, self._without_rows(stream, schema), first=self._positions[stream]))
-        yield Emit(Punctuation(self._gate.merged - 1))
 
     @property
     def state_bytes(self) -> int:
@@ -397,7 +441,34 @@ class GateTask(DecidingTask):
         return Emit(Batch(LATE_STREAM, rows, first=sent))
 
     def _release(self) -> Iterator[Emit]:
-        """Emit all rows that may pass, a step at a time."""
+        """Emit all rows that may pass, a step at a time, and keep them for a new life if there may be one."""
+        return self._released() if self._kept is None else self._keep(self._kept, self._released())
+
+    def _keep(self, kept: KeptSteps, emits: Iterable[Emit]) -> Iterator[Emit]:
+        for emit in emits:
+            message = emit.message
+            assert isinstance(message, Batch | Punctuation), "a step consists of rows and its end"
+            kept.add(message)
+            if isinstance(message, Punctuation) and kept.begins_block:
+                kept.begin_block(message.seq, self._positions, self._reached())
+            yield emit
+
+    def _again(self) -> Iterator[Emit]:
+        """Emit what is kept."""
+        assert self._kept is not None, "a snapshot has kept steps"
+        seq, positions = self._kept.begin
+        if seq >= 0:
+            yield from self._columns(positions)
+            yield Emit(Punctuation(seq))
+        for message in self._kept.messages():
+            yield Emit(message)
+
+    def _columns(self, positions: Mapping[str, int]) -> Iterator[Emit]:
+        """Say at which position the next rows of each stream that is known begin, with a batch without rows."""
+        for stream, schema in self._schemas.items():
+            yield Emit(Batch(stream, self._without_rows(stream, schema), first=positions[stream]))
+
+    def _released(self) -> Iterator[Emit]:
         self._fresh = 0
         if len(self._announced) < len(self._event_time):
             return  # it is still unknown when the rows of a stream begin

@@ -18,7 +18,10 @@ Place = tuple[Time, SourceName]
 
 @dataclass(frozen=True)
 class GateState:
-    """How far a gate is, and its sources with their waiting rows in order of time and offset."""
+    """How far a gate is, and its sources with their waiting rows in order of time and offset.
+
+    Whether a source was idle, and what it had promised, is part of it. A gate with a journal hears that again.
+    """
 
     seq: int
     passed: Place | None
@@ -43,6 +46,8 @@ class GateState:
                 joined=_read_place(fact["joined"]),
                 frontier=time_from_json(fact["frontier"]),
                 ended=fact["ended"],
+                promised=time_from_json(fact.get("promised")),
+                idle=fact.get("idle", False),
             )
             bound = time_from_json(fact["bound"])
             if bound is not None:
@@ -61,6 +66,8 @@ def _written_source(source: WaitingSource, parts: int) -> dict[str, Any]:
         "ended": source.ended,
         "bound": None if promise is None else time_as_json(promise.bound),
         "latest": None if promise is None else time_as_json(promise.latest),
+        "promised": time_as_json(source.promised),
+        "idle": source.idle,
         "parts": parts,
     }
 

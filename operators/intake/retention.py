@@ -34,6 +34,14 @@ class Retention:
     windows: tuple[tuple[str, Window], ...]
     remember: bool = False
 
+    @property
+    def forgets(self) -> bool:
+        """Whether the windows say which rows no later result depends on."""
+        return all(
+            isinstance(window, TimeWindow) or (isinstance(window, CountWindow) and not window.per_key)
+            for _, window in self.windows
+        )
+
     def reached(
         self, positions: Mapping[str, int], time: Time, kinds: Mapping[str, pa.DataType | None], unit: str = ""
     ) -> Facts:

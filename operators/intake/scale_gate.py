@@ -281,13 +281,18 @@ class ScaleGate:
         with self._lock:
             return GateState(self._seq, self._passed, [(source, source.gather()) for source in self._sources.values()])
 
-    def resume(self, state: GateState) -> None:
-        """Go on where another gate was; only for a new gate."""
+    def resume(self, state: GateState, hears_again: bool = True) -> None:
+        """Go on where another gate was; only for a new gate.
+
+        hears_again: sources that are idle say so again, and repeat their promises.
+        """
         with self._lock:
             self._seq, self._passed = state.seq, state.passed
             for known, parts in state.sources:
                 source = WaitingSource(known.name, self._spill_directory, known.joined)
                 source.frontier, source.ended, source.promise = known.frontier, known.ended, known.promise
+                if not hears_again:
+                    source.idle, source.promised = known.idle, known.promised
                 for part in parts:
                     source.append(part, memory_share(len(state.sources)))
                 self._sources[known.name] = source

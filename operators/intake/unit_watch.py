@@ -11,7 +11,7 @@ wrong the stream is refused, because rows may have passed too early.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -63,6 +63,19 @@ class UnitWatch:
             wanted = pa.timestamp("ns", self._unit.tz)
             if self._gate.fits(in_units(self._unit, wanted)):
                 self.settle("ns")
+
+    def presumed(self) -> list[list[str | None]]:
+        """What is taken for the types of streams that have promised something before their first rows, as JSON."""
+        return [
+            [stream, *((None, None) if kind is None else (kind.unit, kind.tz))]
+            for stream, kind in self._presumed.items()
+        ]
+
+    def presume(self, presumed: Iterable[Sequence[str | None]]) -> None:
+        """Go on from what was `presumed`."""
+        for stream, unit, zone in presumed:
+            assert stream is not None, "a stream has a name"
+            self._presumed[stream] = None if unit is None else pa.timestamp(unit, zone)
 
     def resume(self, unit: str, kinds: Mapping[str, pa.DataType | None]) -> None:
         """Go on where another gate was."""

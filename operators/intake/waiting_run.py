@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.values.takeable_types import take_rows
-from topology import SpillQueue, Time, Times, rows_bytes
+from topology import SpillQueue, Time, Times, rows_bytes, waiting_memory
 
 
 class SourceName(NamedTuple):
@@ -91,9 +91,11 @@ class WaitingRun:
 
     def append(self, part: Part, memory: int) -> None:
         """Append rows; beyond `memory` bytes they go to disk, unless the run is empty."""
-        if not self.parts or (not self.behind and self.nbytes + part.nbytes <= memory):
+        fits = not self.behind and self.nbytes + part.nbytes <= memory and waiting_memory.take(part.nbytes)
+        if not self.parts or fits:
             self.parts.append(part)
             self.nbytes += part.nbytes
+            waiting_memory.add(0 if fits else part.nbytes)
         else:
             self.queue.append(part.rows.append_column("", pa.array(part.times)))
             self.behind.append(OnDisk(part.born, len(part.times), part.first, part.last))
@@ -118,6 +120,7 @@ class WaitingRun:
                 if not self.parts and self.behind:
                     self._load()
             self.nbytes -= part.nbytes
+            waiting_memory.add(-part.nbytes)
             taken.append(part)
             self.waiting -= count
             left -= count
@@ -178,6 +181,19 @@ class WaitingRun:
             self.parts[0] = self.parts[0].copy(self.nbytes)
             self.copied = self.waiting
 
+    def close(self) -> None:
+        """Drop all rows and free their disk space."""
+        waiting_memory.add(-self.nbytes)
+        self.nbytes = 0
+        self.parts.clear()
+        self.behind.clear()
+        self.waiting = 0
+        self.queue.close()
+
+    def __del__(self) -> None:
+        # The tasks of a topology that stops are just forgotten.
+        waiting_memory.add(-self.nbytes)
+
     def rescale(self, factor: int) -> None:
         """Multiply all times, which must fit."""
         self.parts = deque(
@@ -216,6 +232,7 @@ class WaitingRun:
         part = Part.of(rows.select(list(range(columns))), times, batch.born)
         self.parts.append(part)
         self.nbytes += part.nbytes
+        waiting_memory.add(part.nbytes)
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class WaitingSource:
     def close(self) -> None:
         """Drop the waiting rows and free their disk space."""
         for run in self.runs:
-            run.queue.close()
+            run.close()
 
     def check_invariants(self) -> None:
         for run in self.runs:

@@ -26,6 +26,7 @@ from operators.protocol.payload import EXPIRED_BELOW, HIDDEN
 from operators.protocol.sides import LEFT, RIGHT
 from operators.protocol.stream_ids import stream_of
 from operators.protocol.streams import JoinStream
+from operators.query.errors import JoinError
 from operators.query.kinds import Kind
 from operators.query.orderings import Ordering, is_aligned, open_until
 from operators.results.aggregated_rows import aggregate_maker
@@ -37,7 +38,19 @@ from operators.results.result_rows import ResultRows
 from operators.results.result_times import EVENT_TIME, ResultTimes
 from operators.routing.pair_check import PairCheck
 from operators.values.selection import Selection
-from topology import DEFAULT_STREAM, Batch, Bolt, Emit, Origin, Punctuation, Task, TaskContext, Time, Watermark
+from topology import (
+    DEFAULT_STREAM,
+    Batch,
+    Bolt,
+    Component,
+    Emit,
+    Origin,
+    Punctuation,
+    Task,
+    TaskContext,
+    Time,
+    Watermark,
+)
 
 RESULT_ROWS = 1 << 18
 """The most rows of one result batch."""
@@ -72,6 +85,14 @@ class Collector(Bolt):
     def note(self) -> str:
         order = f"order: {self.ordering}"
         return order if self.selection.kind is Kind.INNER else f"{self.selection.kind}, {order}"
+
+    def durable(self) -> Component:
+        if self.ordering != "strict":
+            raise JoinError(
+                f"ordering: with a state, results come in strict order, so that they are the same after a failure: "
+                f"leave ordering={self.ordering!r} out of the join"
+            )
+        return self
 
     def build(self, context: TaskContext) -> Task:
         return CollectorTask(self, context.origins)

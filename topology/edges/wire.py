@@ -21,7 +21,19 @@ import pyarrow as pa
 from topology.edges.columns import LEAST_BYTES, is_plain, memory_of, rows_in
 from topology.graph.arrow_rows import embedded, extracted, has_dictionary
 from topology.graph.errors import StaleStreamError
-from topology.graph.messages import Barrier, Batch, End, Idle, Message, Punctuation, Restore, Resume, Time, Watermark
+from topology.graph.messages import (
+    Barrier,
+    Batch,
+    End,
+    Idle,
+    Message,
+    Punctuation,
+    Restore,
+    Resume,
+    StepEnd,
+    Time,
+    Watermark,
+)
 
 _FRAME = struct.Struct("<QIII")  # number of the first message, number of headers, offset of the rows, flags
 _FIXED = struct.Struct("<BBHIIIQqd")  # kind, kind of times, labels, bytes of stream and source, schema, bytes of rows,
@@ -29,7 +41,7 @@ _FIXED = struct.Struct("<BBHIIIQqd")  # kind, kind of times, labels, bytes of st
 _INTEGERS = struct.Struct("<qq")
 _FLOATS = struct.Struct("<dd")
 _SCHEMA, _BATCH, _WHOLE_STREAM, _COLUMNS = range(4)
-_WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE, _RESUME, _RESTORE = range(4, 11)
+_WATERMARK, _PUNCTUATION, _BARRIER, _END, _IDLE, _RESUME, _RESTORE, _STEP_END = range(4, 12)
 _NO_TIMES, _INTEGER_TIMES, _FLOAT_TIMES = range(3)
 _ANSWER_WANTED = 1
 _HAS_TIME, _HAS_BOUND = 1, 2
@@ -190,8 +202,10 @@ def _control_header(message: Message) -> bytes:
             given = (_HAS_TIME if time is not None else 0) | (_HAS_BOUND if bound is not None else 0)
             times = (time or 0, bound or 0) if given else None
             return _header(_WATERMARK, given, times=times, stream=stream, source=source)
-        case Punctuation(seq, born, clock):
-            return _header(_PUNCTUATION, seq, born, None if clock is None else (float(clock), 0.0))
+        case StepEnd(seq, born, clock):
+            return _header(_STEP_END, seq, born, None if clock is None else (float(clock), 0.0))
+        case Punctuation(seq, born):
+            return _header(_PUNCTUATION, seq, born)
         case Barrier(checkpoint, life):
             return _header(_BARRIER, checkpoint, stream=life)
         case Restore(Barrier(checkpoint, life)):
@@ -210,7 +224,9 @@ def _control(kind: int, number: int, born: float, times: tuple[Time, Time] | Non
         time, bound = times or (0, 0)
         return Watermark(time if number & _HAS_TIME else None, stream, source, bound if number & _HAS_BOUND else None)
     if kind == _PUNCTUATION:
-        return Punctuation(number, born, None if times is None else float(times[0]))
+        return Punctuation(number, born)
+    if kind == _STEP_END:
+        return StepEnd(number, born, None if times is None else float(times[0]))
     if kind == _BARRIER:
         return Barrier(number, stream)
     if kind == _RESTORE:

@@ -15,8 +15,9 @@ import pyarrow as pa
 from topology.checks.quotas import Quotas
 from topology.graph.errors import QuotaError
 from topology.graph.messages import Time, rows_bytes
+from topology.tasks.budget import waiting_memory
 from topology.tasks.spill_files import Spilled, SpillFiles
-from topology.tasks.spill_room import FULL
+from topology.tasks.spill_room import FULL, spill_room
 
 MEMORY = 64 * 1024 * 1024
 """The bytes of all attempts of a stream that are kept in memory."""
@@ -48,6 +49,7 @@ class Staging:
         self._memory = memory
         self._in_memory = 0
         self._files = SpillFiles(spill_directory)
+        self._room = spill_room(spill_directory)
         self._attempts: dict[tuple[str, str], _Staged] = {}
         self._committed: dict[str, _Staged] = {}
 
@@ -68,7 +70,14 @@ class Staging:
                 f"stream '{stream}' has {quotas.attempts:,} attempts staged, and no more are taken: commit some, or "
                 f"raise Quotas(attempts=...)"
             )
-        if self.nbytes + rows_bytes(rows) > quotas.staged_bytes:
+        size = rows_bytes(rows)
+        if not waiting_memory.has_room(size) and not self._room.disk.has_room(size):
+            raise QuotaError(
+                f"stream '{stream}' takes no more staged rows: rows that wait in this process use "
+                f"{self._room.disk.used:,} bytes of disk, and may use {self._room.disk.most:,}: commit some and read "
+                f"results, or raise Budget(disk=...)"
+            )
+        if self.nbytes + size > quotas.staged_bytes:
             raise QuotaError(
                 f"stream '{stream}' has {self.nbytes:,} bytes staged, and at most {quotas.staged_bytes:,} are taken: "
                 f"commit them and read results, or raise Quotas(staged_bytes=...)"
@@ -78,9 +87,12 @@ class Staging:
         """Keep the next rows of an attempt, with their time bounds."""
         size = rows_bytes(rows)
         staged = self._attempts.get((source, attempt)) or _Staged()
-        kept = self._spilled(rows) if self._in_memory + size > self._memory else rows
+        fits = self._in_memory + size <= self._memory and waiting_memory.take(size)
+        kept = rows if fits else self._spilled(rows)
         staged.queue.append(kept)
-        self._in_memory += size if kept is rows else 0
+        if kept is rows:
+            self._in_memory += size
+            waiting_memory.add(0 if fits else size)
         staged.times.append(times)
         self._attempts[source, attempt] = staged
 
@@ -117,7 +129,7 @@ class Staging:
         self._attempts.clear()
         self._committed.clear()
         self._files.close()
-        self._in_memory = 0
+        self._free(self._in_memory)
 
     def _spilled(self, rows: pa.RecordBatch) -> pa.RecordBatch | Spilled:
         """Put rows on disk; if that is full they stay here, and the quota bounds them."""
@@ -131,14 +143,18 @@ class Staging:
     def _take(self, item: pa.RecordBatch | Spilled) -> pa.RecordBatch:
         if isinstance(item, Spilled):
             return self._files.take(item)
-        self._in_memory -= rows_bytes(item)
+        self._free(rows_bytes(item))
         return item
 
     def _drop(self, item: pa.RecordBatch | Spilled) -> None:
         if isinstance(item, Spilled):
             self._files.drop(item)
         else:
-            self._in_memory -= rows_bytes(item)
+            self._free(rows_bytes(item))
+
+    def _free(self, size: int) -> None:
+        self._in_memory -= size
+        waiting_memory.add(-size)
 
 
 def _lag(item: tuple[str, _Staged]) -> tuple[bool, Time, str]:

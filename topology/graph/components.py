@@ -284,6 +284,13 @@ class Component(ABC):
         """
         return reached
 
+    def durable(self) -> Component:
+        """The component as it runs in a topology that keeps a state and has a sequencer; by default as it is.
+
+        Raises a `TopologyError` if it could not do the same again after a failure.
+        """
+        return self
+
     def prepare(self) -> None:  # noqa: B027  most have nothing to prepare
         """Import what its tasks need with their first rows; does nothing by default.
 

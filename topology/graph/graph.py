@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topology.graph.components import Component, FetchedInput, Input, Origin, Sink
@@ -36,6 +36,8 @@ class Node:
     """A component with its name, its number of tasks, and what each task asks of its node.
 
     part: the names of the parts that it belongs to, from the outermost; its own name begins with them.
+    follows: in a topology with a sequencer, the component of its part that puts rows in order, a join's gate: its tasks
+             follow from the steps of that one. "": it takes the steps of the sequencer itself.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Node:
     parallelism: int
     resources: Resources = field(default_factory=Resources)
     part: tuple[str, ...] = ()
+    follows: str = ""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -58,12 +61,14 @@ class Part:
     kind:    what it is, in a word, for the plan.
     note:    one line for the plan about its settings.
     outputs: each of its streams, with the components and streams inside that it consists of.
+    identity: what its results mean; see `Topology.identity`.
     """
 
     path: tuple[str, ...]
     kind: str
     note: str = ""
     outputs: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    identity: str = ""
 
     @property
     def name(self) -> str:
@@ -143,18 +148,24 @@ class Topology:
         An origin has the name by which `consumer` knows it: inside a part, that without the part's; of a component in
         another part, the part's.
         """
-        node = self.node(consumer)
-        if isinstance(node.component, Input):
+        if isinstance(self.node(consumer).component, Input):
             return (Origin("", 0, 0),)
-        feeders = [(self.node(component), task) for component, task in self.feeders(consumer)]
+        return self.seen_by(consumer, self.feeders(consumer))
+
+    def seen_by(self, consumer: str, feeders: Sequence[TaskName]) -> tuple[Origin, ...]:
+        """These tasks as inputs of each task of `consumer`, under the names by which it knows them."""
+        part = self.node(consumer).part
+        nodes = [(self.node(component), task) for component, task in feeders]
         return tuple(
-            Origin(_as_seen(feeder.path, node.part), task, index, feeder.component.watermark_lag)
-            for index, (feeder, task) in enumerate(feeders)
+            Origin(_as_seen(node.path, part), task, index, node.component.watermark_lag)
+            for index, (node, task) in enumerate(nodes)
         )
 
     @property
     def deciding(self) -> Node | None:
         """The component that decides what everything after it follows from; None if there is none."""
+        if self.sequencer:
+            return self.node(self.sequencer)
         return next((node for node in self.nodes if node.component.decides), None)
 
     @property

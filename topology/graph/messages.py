@@ -193,13 +193,21 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """All rows and answers for sequence numbers up to and including `seq` have been emitted.
-
-    clock: behind a sequencer, the wall-clock time of a tick at the end of this step; None: there is none.
-    """
+    """All rows and answers for sequence numbers up to and including `seq` have been emitted."""
 
     seq: int
     born: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd(Punctuation):
+    """The end of a step of the sequencer, by whose numbers everything behind it counts.
+
+    Joins that are parts number rows by themselves: their punctuations count the rows of their own order.
+
+    clock: the wall-clock time of a tick at the end of this step; None: there is none.
+    """
+
     clock: float | None = None
 
 

@@ -46,12 +46,12 @@ class Plan:
         boxes, lines = self._boxes(), self._lines()
         inside = f", {len(self.nodes)} with those of its parts" if len(boxes) < len(self.nodes) else ""
         written = [f"topology '{self.name}': {len(boxes)} components{inside}"]
-        forgetful = {node.name for node in self.nodes if not node.component.snapshots} if self.sequencer else set()
+        forgetful = {self._box_of(node.name) for node in self.nodes if not (node.component.snapshots or node.follows)}
         for box in boxes:
             note = f"  ({box.note})" if box.note else ""
             wishes = f"  each needs {box.wishes}" if box.wishes else ""
             written.append(f"  {box.label} [{box.kind}]{note}{wishes}")
-            if box.name in forgetful - {self.sequencer}:
+            if self.sequencer and box.name in forgetful - {self.sequencer}:
                 written.append("    has no snapshots: the log is kept whole, and repeated from its start")
             taken = [line for line in lines if line.consumer == box.name]
             written += [f"    <- {line.producer}.{line.stream} {line.how}" for line in taken]

@@ -13,6 +13,7 @@ from topology.handle.running import MakeHandle, RunningTopology, Runtime, warn_w
 from topology.local.running import LocalTopology
 from topology.process.state import StatePlace, with_state
 from topology.process.task_group import GroupSettings
+from topology.tasks.budget import Budget
 from topology.tasks.inbox import DEFAULT_CAPACITY
 from topology.tasks.task_hook import TaskHook
 
@@ -31,6 +32,7 @@ class LocalRuntime(Runtime):
     savepoint:       what `savepoint()` of a topology returned: begin from there if nothing is kept under this name yet.
     new_query:       what is kept under this name may belong to another query: go on from its rows, with full windows,
                      and begin a new series of results. Where it belongs to this one, it goes on as always.
+    budget:          what rows that wait may use in this process; None: the defaults of `Budget`.
     hooks:           called when tasks start, stop and fail; see `TaskHook`.
     """
 
@@ -42,6 +44,7 @@ class LocalRuntime(Runtime):
     savepoint: str | None = None
     new_query: bool = False
     hooks: Sequence[TaskHook] = ()
+    budget: Budget | None = None
 
     @property
     def is_durable(self) -> bool:
@@ -75,6 +78,11 @@ class LocalRuntime(Runtime):
         elif self.savepoint is not None:
             raise TopologyError("savepoint= needs a place to go on from there: give state=, too")
         settings = GroupSettings(
-            self.edge_bytes, self.spill_directory, self.workers, self.quotas, hooks=tuple(self.hooks)
+            self.edge_bytes,
+            self.spill_directory,
+            self.workers,
+            self.quotas,
+            hooks=tuple(self.hooks),
+            budget=self.budget or Budget(),
         )
         return LocalTopology(topology, name, settings, place)

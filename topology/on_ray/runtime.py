@@ -32,6 +32,7 @@ from topology.placement.wishes import Wish
 from topology.process.state import is_local_directory, with_state
 from topology.process.task_group import GroupSettings
 from topology.security.tls import Tls
+from topology.tasks.budget import Budget
 from topology.tasks.inbox import DEFAULT_CAPACITY
 from topology.tasks.task_hook import TaskHook
 
@@ -61,6 +62,7 @@ class RayRuntime(Runtime):
     savepoint:       what `savepoint()` of a topology returned: begin from there if nothing is kept under this name yet.
     new_query:       what is kept under this name may belong to another query: go on from its rows, with full windows,
                      and begin a new series of results. Where it belongs to this one, it goes on as always.
+    budget:          what rows that wait may use in each worker; None: the defaults of `Budget`.
     hooks:           called when tasks start, stop and fail; see `TaskHook`.
     """
 
@@ -75,6 +77,7 @@ class RayRuntime(Runtime):
     savepoint: str | None = field(default=None, repr=False)
     new_query: bool = False
     hooks: Sequence[TaskHook] = ()
+    budget: Budget | None = None
 
     @property
     def is_durable(self) -> bool:
@@ -132,7 +135,10 @@ class RayRuntime(Runtime):
     def _charter(self, topology: Topology, name: str, owner: str | None, make_handle: MakeHandle | None) -> Charter:
         nodes = cluster_nodes()
         state = None if self.state is None else self._kept_state(self.state, name, topology, len(nodes))
-        settings = GroupSettings(self.edge_bytes, self.spill_directory, quotas=self.quotas, hooks=tuple(self.hooks))
+        settings = GroupSettings(
+            self.edge_bytes, self.spill_directory, quotas=self.quotas, hooks=tuple(self.hooks),
+            budget=self.budget or Budget(),
+        )  # fmt: skip
         layout = lay_out(topology, nodes, self.placement, settings, dumps(make_handle), state is not None)
         return Charter(
             name,

@@ -128,7 +128,7 @@ class WorkerProcess:
                         self._edge_bytes,
                         partial(self._edge_broke, producer),
                         order.certificate,
-                        whole_steps=bool(group.topology.sequencer),
+                        whole_steps=bool(group.topology.sequencer) and not group.topology.node(consumer[0]).follows,
                     )
 
         def near(component: str) -> list[int]:

@@ -39,7 +39,7 @@ class Inclusion:
         main = self.topology.main_sink
         if main is not None:
             sinks.setdefault(DEFAULT_STREAM, sinks[main])
-        return Part((self.name,), self.kind, self.note, tuple(sinks.items()))
+        return Part((self.name,), self.kind, self.note, tuple(sinks.items()), self.topology.identity)
 
     def inner_parts(self) -> Iterator[Part]:
         """The parts of the included topology."""

@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from topology.entry.input_guard import InputGuard
+from topology.graph.arrow_rows import packed, unpacked
 from topology.graph.components import DEFAULT_STREAM, Bolt, Emit, Input, Origin, Task, TaskContext
+from topology.graph.event_time import time_as_json, time_from_json
 from topology.graph.messages import Batch, End, Idle, Time, Watermark
 
 UNORDERED = 1
@@ -38,6 +41,7 @@ class Inlet(Bolt):
     inputs: frozenset[str] = frozenset()
     unordered: frozenset[str] = frozenset()
     beside = "inputs"
+    snapshots = True
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -73,6 +77,18 @@ class _Upstream:
     open: dict[str, str] = field(default_factory=dict)
     latest: dict[str, Time] = field(default_factory=dict)
     waiting: bool = False
+
+    def state(self) -> list[Any]:
+        """What it goes on from, as JSON."""
+        return [self.sent, self.open, {name: time_as_json(time) for name, time in self.latest.items()}, self.waiting]
+
+    def resume(self, state: list[Any]) -> None:
+        """Go on from a state."""
+        self.sent, self.open, latest, self.waiting = state
+        for name, written in latest.items():
+            time = time_from_json(written)
+            assert time is not None, "a row that counts has a time"
+            self.latest[name] = time
 
 
 class InletTask(Task):
@@ -139,6 +155,19 @@ class InletTask(Task):
 
     def on_idle(self) -> Iterable[Emit]:
         return self._announce()
+
+    def snapshot(self) -> bytes:
+        schema = self._guard.schema
+        known = [] if schema is None else [pa.RecordBatch.from_pylist([], schema)]
+        return packed({"announced": self._announced, "upstream": [each.state() for each in self._upstream]}, known)
+
+    def restore(self, snapshot: bytes) -> None:
+        facts, known = unpacked(snapshot)
+        self._announced = facts["announced"]
+        for each, state in zip(self._upstream, facts["upstream"], strict=True):
+            each.resume(state)
+        for rows in known:
+            self._guard.pin(rows.schema)
 
     def check_invariants(self) -> None:
         # no two upstream tasks are the same source

@@ -31,23 +31,17 @@ SNAPSHOTS = "snapshots"
 
 
 def with_state(topology: Topology) -> Topology:
-    """Return the topology as it runs with a state: where no gate puts rows in order, a sequencer puts them in steps.
+    """Return the topology as it runs with a state: unless it is a join, a sequencer puts all rows in steps.
 
     Inputs take the place of spouts, so that the journal has their rows.
 
     A topology that could not go on from a state is refused.
     """
-    for part in topology.parts:
-        raise TopologyError(
-            f"topology '{topology.name}' cannot keep its state: the {part.kind} '{part.name}' is a part of it, and "
-            f"what parts and the components around them know is not kept; launch the topology without state=, or a "
-            f"join on its own, join.launch(...)"
-        )
     topology = fetched(topology)
     if topology.sequencer:
         return topology
     deciding = topology.deciding
-    if deciding is None:
+    if deciding is None or topology.parts:
         return sequenced(topology)
     if deciding.parallelism != 1:
         raise TopologyError(

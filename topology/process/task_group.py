@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from topology.checks.quotas import Quotas
@@ -39,8 +40,11 @@ from topology.process.ticker import Ticker
 from topology.process.vitals import read_vitals
 from topology.spouts.fetching import Fetching, is_fetched
 from topology.steps.aligned import AlignedCore, send_and_keep
-from topology.steps.sequenced import check_snapshots, given_origins, tasks_with_snapshots, ticks_due
+from topology.steps.inner import InnerCore
+from topology.steps.leaving import Leaving
+from topology.steps.sequenced import check_snapshots, given_origins, left_part, tasks_with_snapshots, ticks_due
 from topology.tasks.activity import Activity
+from topology.tasks.budget import Budget
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
 from topology.tasks.metrics import EdgeMetrics, TaskCounters, TaskMetrics
 from topology.tasks.outgoing_edge import OutgoingEdge
@@ -65,6 +69,7 @@ class GroupSettings:
     quotas:          what clients of the group's inputs and sinks may use; None: the defaults of `Quotas`.
     clock:           see `Ingest`.
     hooks:           called when tasks start, stop and fail.
+    budget:          what rows that wait may use in this process.
     """
 
     edge_bytes: int = DEFAULT_CAPACITY
@@ -73,6 +78,7 @@ class GroupSettings:
     quotas: Quotas | None = None
     clock: EntryClock | None = None
     hooks: tuple[TaskHook, ...] = ()
+    budget: Budget = field(default_factory=Budget)
 
 
 class HostedTask:
@@ -85,11 +91,13 @@ class HostedTask:
         self.feeders = topology.feeders(node.name) or (("", 0),)
         self.given = given_origins(topology, node.name)
         self.is_aligned = bool(topology.sequencer) and not (
-            node.name == topology.sequencer or isinstance(node.component, Input)
+            node.name == topology.sequencer or isinstance(node.component, Input) or node.follows
         )
         self.inbox = Inbox(max(1, len(self.origins)), settings.edge_bytes, whole_steps=self.is_aligned)
         self.counters = TaskCounters()
-        self.context = TaskContext(node.name, number, node.parallelism, self.given, settings.spill_directory)
+        self.context = TaskContext(
+            node.name, number, node.parallelism, tuple(self.given.values()), settings.spill_directory
+        )
         self.task = self.build()
         if self.is_aligned:
             check_snapshots(node, self.task)
@@ -156,6 +164,9 @@ class TaskGroup:
         self._recorded_progress: Ticket | None = None
         self._steps: RecordedSteps | None = None
         self._spill_directory = settings.spill_directory
+        room = spill_room(settings.spill_directory)
+        room.admit(settings.budget)
+        self._release_budget = weakref.finalize(self, room.release, settings.budget)
         self.tasks = {
             (component, number): HostedTask(topology, topology.node(component), number, settings)
             for component, number in names
@@ -303,6 +314,7 @@ class TaskGroup:
         for name in busy:
             log.warning("%s is still busy; it ends with the process", name)
         self.tell_stopped()
+        self._release_budget()
         if self.snapshots is not None:
             self.snapshots.close()
         if self._opened is not None:
@@ -344,12 +356,14 @@ class TaskGroup:
                 [edge for name, edge in edges.items() if name in main],
             )
         pause = partial(_flush, list(edges.values()))
-        if self._opened is not None and isinstance(task, DecidingTask):
+        if self._opened is not None and isinstance(task, DecidingTask) and hosted.node is self.topology.deciding:
             if self.snapshots is not None and outputs is not None:
                 send = partial(send_and_keep, hosted.name, self.snapshots, outputs)
             core, send, room = self._recorded(hosted, task, self._opened, send, room, pause)
         elif hosted.is_aligned:
             core = self._aligned(hosted, task, outputs)
+        elif hosted.node.follows:
+            core = self._inner(hosted, task)
         else:
             core = TaskCore(task, hosted.origins, hosted.counters)
         shown = f"{hosted.node.name}[{hosted.number}]"
@@ -360,10 +374,19 @@ class TaskGroup:
         assert self.snapshots is not None, "a topology with a sequencer has a place for snapshots"
         has_state = hosted.node.component.snapshots and not isinstance(hosted.node.component, Sink)
         return AlignedCore(
-            task, hosted.origins, hosted.counters, hosted.given, self.topology.sequencer, outputs,
+            task, hosted.feeders, hosted.counters, hosted.given, self.topology.sequencer, outputs,
             partial(self.snapshots.save, hosted.name) if has_state else None,
             partial(self.snapshots.load, hosted.name),
-            ticks_due(self.topology, hosted.node.name),
+            ticks_due(self.topology, hosted.node.name), hosted.node.component.decides,
+        )  # fmt: skip
+
+    def _inner(self, hosted: HostedTask, task: Task) -> TaskCore:
+        """Let a task inside a join go on as it can, and marks meet there."""
+        assert self.snapshots is not None, "a topology with a sequencer has a place for snapshots"
+        left = left_part(self.topology, hosted.node.name)
+        return InnerCore(
+            task, hosted.origins, hosted.counters, None if left is None else Leaving(),
+            partial(self.snapshots.save, left or hosted.name), partial(self.snapshots.load, left or hosted.name),
         )  # fmt: skip
 
     def _recorded(

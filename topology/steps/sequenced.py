@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from topology.graph.components import DEFAULT_STREAM, Input, Origin, Sink, Task
@@ -13,7 +14,10 @@ from topology.steps.ticks import TicksDue
 
 
 def sequenced(topology: Topology) -> Topology:
-    """Return the same topology with a sequencer between its inputs and all that read them."""
+    """Return the same topology with a sequencer between its inputs and all that read them.
+
+    The gates of joins that are parts of it take its steps as all tasks do: what they decide follows from these.
+    """
     inputs = tuple(topology.entries)
     name = "sequencer"
     while any(node.name == name for node in topology.nodes):
@@ -26,7 +30,13 @@ def sequenced(topology: Topology) -> Topology:
         for edge in topology.edges
     ]
     first = [node for node in topology.nodes if node.name in inputs]
-    others = [node for node in topology.nodes if node.name not in inputs]
+    followed = _followed(topology)
+    others = [
+        replace(node, component=node.component.durable(), follows=followed.get(node.name, ""))
+        for node in topology.nodes
+        if node.name not in inputs
+    ]
+    topology = replace(topology, nodes=(*first, *others))
     return replace(
         topology,
         nodes=(*first, Node(name, Sequencer(times, min(asked, default=None)), 1), *others),
@@ -36,21 +46,19 @@ def sequenced(topology: Topology) -> Topology:
     )
 
 
-def given_origins(topology: Topology, consumer: str) -> tuple[Origin, ...]:
-    """The inputs of each task of `consumer` as they are without the sequencer."""
+def given_origins(topology: Topology, consumer: str) -> Mapping[TaskName, Origin]:
+    """The inputs of each task of `consumer` as they are without the sequencer, by the task that each comes from."""
     is_entry = consumer == topology.sequencer or isinstance(topology.node(consumer).component, Input)
     if not topology.sequencer or is_entry:
-        return topology.origins(consumer)
+        feeders = topology.feeders(consumer) or (("", 0),)
+        return dict(zip(feeders, topology.origins(consumer), strict=False))  # a spout has none
     producers = dict.fromkeys(
         edge.stream if edge.producer == topology.sequencer else edge.producer
         for edge in topology.edges
         if edge.consumer == consumer
     )
-    channels = [(producer, task) for producer in producers for task in range(topology.node(producer).parallelism)]
-    return tuple(
-        Origin(component, task, index, topology.node(component).component.watermark_lag)
-        for index, (component, task) in enumerate(channels)
-    )
+    feeders = tuple((producer, task) for producer in producers for task in range(topology.node(producer).parallelism))
+    return dict(zip(feeders, topology.seen_by(consumer, feeders), strict=True))
 
 
 def ticks_due(topology: Topology, consumer: str) -> TicksDue | None:
@@ -60,22 +68,33 @@ def ticks_due(topology: Topology, consumer: str) -> TicksDue | None:
     return None if asked is None or every is None else TicksDue(asked, every)
 
 
+def left_part(topology: Topology, name: str) -> TaskName | None:
+    """The name under which the last component of a join keeps what has left it; None: it is not the last of one."""
+    node = topology.node(name)
+    is_last = node.follows and all(
+        topology.node(edge.consumer).follows != node.follows for edge in topology.edges if edge.producer == name
+    )
+    return ("/".join(node.part), 0) if is_last else None
+
+
 def tasks_with_snapshots(topology: Topology) -> list[TaskName] | None:
     """The tasks whose state a snapshot of the topology has; None if some task has no snapshots."""
     nodes = [
         node
         for node in topology.nodes
-        if node.name != topology.sequencer and not isinstance(node.component, Input | Sink)
+        if not (node.name == topology.sequencer or isinstance(node.component, Input | Sink) or node.follows)
     ]
     if not all(node.component.snapshots for node in nodes):
         return None
-    return [(topology.sequencer, 0), *((node.name, number) for node in nodes for number in range(node.parallelism))]
+    own = [(node.name, number) for node in nodes for number in range(node.parallelism)]
+    joins = dict.fromkeys(left_part(topology, node.name) for node in topology.nodes)
+    return [(topology.sequencer, 0), *own, *(name for name in joins if name is not None)]
 
 
 def check_snapshots(node: Node, task: object) -> None:
     """Refuse a component that says something else about snapshots than its task does."""
     has = isinstance(task, Task) and type(task).snapshot is not Task.snapshot
-    if has and not node.component.snapshots:
+    if has and not node.component.snapshots and not node.component.decides:  # a gate's windows may forbid it
         raise NoSnapshotError(
             f"component '{node.name}' does not say that its tasks have snapshots, but {type(task).__name__} has "
             f"snapshot(): write snapshots = True in {type(node.component).__name__}"
@@ -87,8 +106,34 @@ def check_snapshots(node: Node, task: object) -> None:
         )
 
 
+def _followed(topology: Topology) -> dict[str, str]:
+    """The components that follow a join's gate, each with that gate: those behind it in the same part."""
+    followed: dict[str, str] = {}
+    for node in topology.nodes:  # producers come before their consumers
+        if not node.component.decides:
+            before = [name for name in topology.producers(node.name) if topology.node(name).part == node.part]
+            gates = [name if topology.node(name).component.decides else followed.get(name, "") for name in before]
+            gate = next(filter(None, gates), None)
+            if gate is not None:
+                followed[node.name] = gate
+    return followed
+
+
 def _described(topology: Topology) -> str:
-    """What must not change from one life to the next: which tasks there are, and who feeds whom."""
-    nodes = [f"{node.name} x{node.parallelism} [{type(node.component).__name__}]" for node in topology.nodes]
-    edges = [f"{edge.producer}.{edge.stream} -> {edge.consumer} by {edge.shown_grouping}" for edge in topology.edges]
-    return "; ".join([*nodes, *edges])
+    """What must not change from one life to the next: which tasks there are, who feeds whom, and what joins mean.
+
+    How a join computes its results may change.
+    """
+    shown = {node.name: "/".join(node.part) if node.follows else node.name for node in topology.nodes}
+    nodes = [
+        f"{node.name} x{node.parallelism} [{type(node.component).__name__}]"
+        for node in topology.nodes
+        if not node.follows
+    ]
+    edges = [
+        f"{shown[edge.producer]}.{edge.stream} -> {edge.consumer} by {edge.shown_grouping}"
+        for edge in topology.edges
+        if not topology.node(edge.consumer).follows
+    ]
+    parts = [f"{part.name}: {part.identity}" for part in topology.parts if part.identity]
+    return "; ".join([*nodes, *edges, *parts])

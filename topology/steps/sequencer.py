@@ -5,7 +5,7 @@ so a step is a decision, which the journal records. Everything after the sequenc
 
 In: batches of each input; sources that open, promise times, fall silent and end; ticks of the clock. Out: for each step
 the sources that open in it; the batches of each input, by source and offset, on a stream that is called like the input;
-what else was said about sources; then a punctuation, which has the time of a tick. Sources open before the batches, so
+what else was said about sources; then the end of the step, with the time of a tick. Sources open before the batches, so
 that rows of one are not late for those of another in the same step. A step has all that has come since the last one. So
 steps grow with the backlog. A tick ends a step, and is recorded with it: so tasks hear of the same times after a
 failure.
@@ -32,7 +32,7 @@ from topology.graph.components import (
     TaskState,
 )
 from topology.graph.event_time import time_as_json, time_bounds, time_from_json
-from topology.graph.messages import Batch, End, Idle, Message, Punctuation, Time, Watermark
+from topology.graph.messages import Batch, End, Idle, Message, StepEnd, Time, Watermark
 
 STEP_ROWS = 1 << 16
 STEP_BYTES = 1 << 20
@@ -81,13 +81,15 @@ def _seq(reached: Facts) -> int:
 class _Source:
     """What is known of a physical source.
 
-    time: the last that it promised.
-    idle: whether it has said that it is silent, and nothing since.
-    open: whether tasks have been told in this life that it holds time back.
+    time:  the last that it promised.
+    bound: how far its times may go backwards, if it has said so itself.
+    idle:  whether it has said that it is silent, and nothing since.
+    open:  whether tasks have been told in this life that it holds time back.
     """
 
     time: Time | None = None
     ended: bool = False
+    bound: Time | None = None
     idle: bool = False
     open: bool = False
 
@@ -129,7 +131,7 @@ class SequencerTask(DecidingTask):
         return ()
 
     def on_watermark(self, watermark: Watermark, origin: Origin) -> Iterable[Emit]:
-        self._hear(Watermark(watermark.time, origin.component, watermark.source))
+        self._hear(Watermark(watermark.time, origin.component, watermark.source, watermark.bound))
         return ()
 
     def on_source_idle(self, idle: Idle, origin: Origin) -> Iterable[Emit]:
@@ -172,7 +174,10 @@ class SequencerTask(DecidingTask):
     def state(self) -> TaskState:
         assert not self._taken, "a state is asked for between two steps"
         sources = {
-            stream: {name: [time_as_json(source.time), source.ended] for name, source in sources.items()}
+            stream: {
+                name: [time_as_json(source.time), source.ended, time_as_json(source.bound)]
+                for name, source in sources.items()
+            }
             for stream, sources in self._sources.items()
         }
         return TaskState({"seq": self._seq, "sources": sources, "finished": sorted(self._finished), "told": self._told})
@@ -183,9 +188,9 @@ class SequencerTask(DecidingTask):
         self._finished = set(facts["finished"])
         self._told = facts.get("told")
         for stream, sources in facts["sources"].items():
-            for name, (time, ended) in sources.items():
-                self._sources[stream][name] = _Source(time_from_json(time), ended)
-        yield Emit(Punctuation(self._seq))
+            for name, (time, ended, *bound) in sources.items():
+                self._sources[stream][name] = _Source(time_from_json(time), ended, *map(time_from_json, bound))
+        yield Emit(StepEnd(self._seq))
 
     @property
     def state_bytes(self) -> int:
@@ -230,6 +235,9 @@ class SequencerTask(DecidingTask):
         if known is not None and isinstance(said, Watermark) and said.time is not None:
             news |= known.time is None or said.time > known.time
             known.time = said.time if known.time is None else max(known.time, said.time)
+        if known is not None and isinstance(said, Watermark) and said.bound is not None:
+            news |= known.bound != said.bound
+            known.bound = said.bound
         if known is not None and isinstance(said, End):
             news |= not known.ended
             known.ended = True
@@ -257,7 +265,7 @@ class SequencerTask(DecidingTask):
                 yield Emit(message)
             if isinstance(message, Idle) and message.source:
                 self._sources[message.stream][message.source].open = False
-        yield Emit(Punctuation(self._seq, born, clock))
+        yield Emit(StepEnd(self._seq, born, clock))
 
     def _opened(self, taken: Iterable[tuple[str, str]], said: Iterable[Message]) -> Iterator[Emit]:
         """Announce the sources of a step that hold time back from now on."""
@@ -276,8 +284,8 @@ def _opens(said: Message) -> bool:
 def _written(said: Message) -> list[Any]:
     """A message about a source as JSON."""
     match said:
-        case Watermark(time, stream, source):
-            return ["time", stream, source, time_as_json(time)]
+        case Watermark(time, stream, source, bound):
+            return ["time", stream, source, time_as_json(time), time_as_json(bound)]
         case Idle(stream, source):
             return ["idle", stream, source]
         case End(stream, source):
@@ -289,7 +297,8 @@ def _read(written: Sequence[Any]) -> Message:
     """The inverse of `_written`."""
     kind, stream, source, *rest = written
     if kind == "time":
-        return Watermark(time_from_json(rest[0]), stream, source)
+        time, bound = (*map(time_from_json, rest), None)[:2]
+        return Watermark(time, stream, source, bound)
     return Idle(stream, source) if kind == "idle" else End(stream, source)
 
 
@@ -298,8 +307,8 @@ def as_sent(message: Batch | Watermark | Idle | End) -> Batch | Watermark | Idle
     match message:
         case Batch(_, rows, first, source, times, born):
             return Batch(DEFAULT_STREAM, rows, first, source, times, born)
-        case Watermark(time, _, source):
-            return Watermark(time, DEFAULT_STREAM, source)
+        case Watermark(time, _, source, bound):
+            return Watermark(time, DEFAULT_STREAM, source, bound)
         case Idle(_, source):
             return Idle(DEFAULT_STREAM, source)
         case End(_, source):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from topology.graph.messages import rows_bytes
+from topology.tasks.budget import waiting_memory
 from topology.tasks.spill_files import Spilled, SpillFiles
 from topology.tasks.spill_room import FULL, spill_room
 
@@ -77,11 +78,14 @@ class SpillQueue:
         """Add a batch at the end."""
         size = rows_bytes(rows)
         fits = self._in_memory + size <= self._memory and self._budget.used + size <= self._budget.most
+        fits = fits and waiting_memory.take(size)
         if self._items and not fits:
             self._items.append(self._spilled(rows, size))
-        else:
-            self._items.append(rows)
-            self._hold(size)
+            return
+        self._items.append(rows)
+        self._hold(size)
+        if not fits:
+            waiting_memory.add(size)
 
     def popleft(self) -> pa.RecordBatch:
         """Remove and return the first batch; `IndexError` when empty."""
@@ -92,12 +96,14 @@ class SpillQueue:
             self._room.give_back(item.size)
             return item.rows
         self._hold(-rows_bytes(item))
+        waiting_memory.add(-rows_bytes(item))
         return item
 
     def close(self) -> None:
         """Drop all batches and free the disk space."""
         self._room.give_back(sum(item.size for item in self._items if isinstance(item, _Held)))
         self._items.clear()
+        waiting_memory.add(-self._in_memory)
         self._hold(-self._in_memory)
         self._files.close()
 

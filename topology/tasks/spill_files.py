@@ -12,6 +12,8 @@ from io import FileIO
 
 import pyarrow as pa
 
+from topology.tasks.spill_room import spill_room
+
 FILE_BYTES = 256 * 1024 * 1024
 """A file of this size gets no more batches."""
 
@@ -54,6 +56,7 @@ class SpillFiles:
     ) -> None:
         self._keeps_one = keeps_one
         self._directory = directory
+        self._room = spill_room(directory)
         self._file_bytes = file_bytes
         self._least_bytes = least_bytes
         self._files: list[_File] = []
@@ -76,6 +79,14 @@ class SpillFiles:
         with pa.ipc.new_stream(out, rows.schema) as writer:
             writer.write_batch(rows)
         payload = out.getvalue()
+        self._room.take(payload.size)
+        try:
+            return self._written(payload)
+        except BaseException:
+            self._room.disk.add(-payload.size)
+            raise
+
+    def _written(self, payload: pa.Buffer) -> Spilled:
         if not self._files or self._files[-1].end >= min(
             self._file_bytes, max(self._least_bytes, self.nbytes // FILES)
         ):
@@ -111,6 +122,7 @@ class SpillFiles:
         spilled.file.kept -= spilled.length
         self.nbytes -= spilled.length
         if spilled.file.kept == 0:
+            self._room.disk.add(-spilled.file.end)
             if self._keeps_one and spilled.file is self._files[-1]:
                 spilled.file.content.truncate(0)
                 spilled.file.end = 0
@@ -120,7 +132,12 @@ class SpillFiles:
 
     def close(self) -> None:
         """Drop everything."""
+        self._room.disk.add(-self.used_bytes)
         for file in self._files:
             file.content.close()
         self._files.clear()
         self.nbytes = 0
+
+    def __del__(self) -> None:
+        # Whoever holds them may just be forgotten, as the tasks of a topology that stops are.
+        self.close()

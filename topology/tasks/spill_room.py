@@ -13,6 +13,8 @@ import tempfile
 import threading
 from functools import cache
 
+from topology.tasks.budget import Account, Budget, waiting_memory
+
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """The errors of a disk, or a share of it, that is full."""
 
@@ -21,12 +23,16 @@ RESERVE = 64 * 1024 * 1024
 
 
 class SpillRoom:
-    """What queues that spill to one directory share; any thread may call it."""
+    """What queues that spill to one directory share; any thread may call it.
+
+    disk: the bytes of their files.
+    """
 
     def __init__(self, directory: str | None) -> None:
         self._directory = directory or tempfile.gettempdir()
         self._lock = threading.Lock()
         self._entries = 0
+        self.disk = Account()
         self.held = 0
         """Bytes that stay in memory because the disk was full."""
 
@@ -34,6 +40,23 @@ class SpillRoom:
         """Note that rows enter this process somewhere, where they can be held back; -1: no more."""
         with self._lock:
             self._entries += count
+
+    def admit(self, budget: Budget) -> None:
+        """Keep to a budget from now on; `release` it again."""
+        waiting_memory.limit(budget.memory)
+        if budget.disk is not None:
+            self.disk.limit(budget.disk)
+
+    def release(self, budget: Budget) -> None:
+        """Keep to it no more: the topology that it was for has ended."""
+        waiting_memory.lift(budget.memory)
+        if budget.disk is not None:
+            self.disk.lift(budget.disk)
+
+    def take(self, size: int) -> None:
+        """Use bytes of the disk; raises an `OSError` of a full disk if the budget has no room for them."""
+        if not self.disk.take(size):
+            raise OSError(errno.ENOSPC, f"rows that wait use {self.disk.used:,} bytes of disk: raise Budget(disk=...)")
 
     def hold(self, size: int, error: OSError) -> None:
         """Note that rows stay in memory. Where nobody could be held back, the error of the disk is raised."""
@@ -50,17 +73,18 @@ class SpillRoom:
     @property
     def has_room(self) -> bool:
         """Whether nothing has to stay in memory, or the disk has room again."""
-        return not self.held or free_bytes(self._directory) > self.held + RESERVE
+        return not self.held or (self.disk.has_room(self.held) and free_bytes(self._directory) > self.held + RESERVE)
 
     @property
     def trouble(self) -> str:
         """Why rows wait, for people; "" if they do not."""
         if self.has_room:
             return ""
-        return (
-            f"send() waits, except for sources that others wait for: the disk of {self._directory}, where waiting rows "
-            f"are spilled, is full; make room, or feed the sources that are behind"
-        )
+        why, remedy = f"the disk of {self._directory}, where waiting rows are spilled, is full", "make room"
+        if not self.disk.has_room(self.held):
+            why = f"waiting rows use {self.disk.used:,} of the {self.disk.most:,} bytes of disk that they may"
+            remedy = "raise Budget(disk=...)"
+        return f"send() waits, except for sources that others wait for: {why}; {remedy}, or feed those that are behind"
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from topology.graph.components import Emit, Origin, SpoutTask, Task
 from topology.graph.errors import UnknownStreamError
@@ -43,6 +44,8 @@ class Outputs:
     ) -> None:
         self._channels = dict(channels)
         self._everyone = tuple(channels.values())
+        counts = [name for name in channels if not topology.sequencer or topology.node(name[0]).follows]
+        self._followers = tuple(channels[name] for name in counts)  # by this task's own punctuations
         self._producer = producer
         self._partitioners: list[Partitioner] = []
         self._lag = topology.node(producer).component.watermark_lag
@@ -91,8 +94,8 @@ class Outputs:
                     channels[task](promise)
 
     def send_all(self, message: Message) -> None:
-        """Send a message to every task downstream."""
-        for channel in self._everyone:
+        """Send a message to every task downstream; punctuations of a join stay in it where a sequencer counts."""
+        for channel in self._followers if type(message) is Punctuation else self._everyone:
             channel(message)
 
 
@@ -118,7 +121,11 @@ class TaskCore:
     busy, not the time that the driver spends sending or waiting for room.
 
     After the actions for a message come those for the event time that it brings, and then the watermark itself.
+
+    steps: the messages that end the steps of which errors name the rows.
     """
+
+    steps: ClassVar[type[Punctuation]] = Punctuation
 
     def __init__(self, task: Task, origins: Sequence[Origin], counters: TaskCounters) -> None:
         self._task = task
@@ -184,7 +191,7 @@ class TaskCore:
 
     def _note(self, index: int, message: Message) -> None:
         last = self._last
-        if last is not None and isinstance(last[1], Punctuation):
+        if last is not None and isinstance(last[1], self.steps):
             self._passed[last[0]] = last[1].seq
         self._last = index, message
 

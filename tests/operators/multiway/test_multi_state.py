@@ -11,6 +11,7 @@ import pytest
 from operators import CountWindow, MultiJoin, TimeWindow
 from tests.comparison import assert_same_result
 from tests.operators.multiway.random_several import SeveralCase, random_case
+from tests.topology.waiting import LONG
 from topology import Handle, LocalRuntime, TopologyError
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
@@ -67,28 +68,35 @@ def test_many_go_on_from_their_state(seed: int, tmp_path: Path, monkeypatch: pyt
     check(seed, tmp_path)
 
 
-JOIN = MultiJoin(["a", "b", "c"], "a.k = b.k AND b.k = c.k", CountWindow(200, 50), select=["a.k", "b.k", "c.k"])
+WINDOW = 200
+JOIN = MultiJoin(["a", "b", "c"], "a.k = b.k AND b.k = c.k", CountWindow(WINDOW), select=["a.k", "b.k", "c.k"])
 SOURCES = {stream: [stream] for stream in "abc"}
 
 
 def test_what_no_result_needs_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topology.journal.opening.SEGMENT_BYTES", 1024)
-    rows = pa.table({"k": [i * 7919 % 97 for i in range(3_000)]})
+    """Each row has a match that is the oldest but one in its window: a new life must not lack any of these."""
+    monkeypatch.setattr("topology.journal.opening.SEGMENT_BYTES", 256)
+    size, lives, at_once = 1_200, 3, 16
+    rows = pa.table({"k": [i % (WINDOW - 1) for i in range(size)]})
     right = JOIN.collect(dict.fromkeys("abc", rows)).combine_chunks()
     end = 0
-    for life in range(3):
+    for life in range(lives):
         with JOIN.launch(LocalRuntime(state=tmp_path), sources=SOURCES) as running:
-            end_of_life = (life + 1) * 1_000
-            for first in range(life * 1_000, end_of_life, 37):
+            end_of_life = (life + 1) * size // lives
+            for first in range(life * size // lives, end_of_life, at_once):
                 for stream in "abc":
-                    running.send(stream, rows.slice(first, min(37, end_of_life - first)), stream, offset=first)
-            if life == 2:
+                    running.send(stream, rows.slice(first, min(at_once, end_of_life - first)), stream, offset=first)
+            if life == lives - 1:
                 running.finish()
-            for first, batch in running.results("results", numbered=True, timeout=None if life == 2 else 0.3):
+            # the last rows of a life may wait for those that follow
+            certain = JOIN.collect(dict.fromkeys("abc", rows.slice(0, end_of_life - 1))).num_rows
+            for first, batch in running.results("results", numbered=True, timeout=LONG):
                 assert first == end
                 end += batch.num_rows
                 assert pa.Table.from_batches([batch]).equals(right.slice(first, batch.num_rows).combine_chunks())
                 running.acknowledge(end - 1, "results")
+                if end >= certain and life < lives - 1:
+                    break
     assert end == right.num_rows
     assert not list(tmp_path.rglob("segment-000000000001-*")), "the log was not trimmed"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topology import Barrier, Batch, End, Idle, Punctuation, StaleStreamError, Watermark
+from topology import Barrier, Batch, End, Idle, Punctuation, StaleStreamError, StepEnd, Watermark
 from topology.edges.wire import FrameDecoder, FrameEncoder, Part
 from topology.graph.messages import Message
 
@@ -19,8 +19,9 @@ NESTED = pa.record_batch({"list": pa.array([[1, 2], None, []]), "pair": pa.array
 MESSAGES: list[Message] = [
     Watermark(None, "left", "s1"),
     Punctuation(3, 1.25),
-    Punctuation(4, 1.25, 1e9),
-    Punctuation(5, clock=0.0),
+    StepEnd(4, 1.25, 1e9),
+    StepEnd(5, clock=0.0),
+    StepEnd(6),
     Batch("left", LEFT, 7, "s1", (1, 9), 2.5),
     Watermark(5, "left", "s1"),
     Watermark(None, "left", "s1", 0),

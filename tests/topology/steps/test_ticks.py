@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tests.topology.waiting import LONG
 from topology import LocalRuntime, TopologyBuilder, bolt
-from topology.graph.messages import Punctuation
+from topology.graph.messages import StepEnd
 from topology.steps.sequencer import SequencerTask
 from topology.steps.ticks import TicksDue
 
@@ -71,7 +71,7 @@ def test_the_time_of_ticks_never_goes_back() -> None:
 
     def tick(task: SequencerTask, seconds: float) -> float | None:
         (emit,) = task.on_tick(seconds)
-        assert isinstance(emit.message, Punctuation)
+        assert isinstance(emit.message, StepEnd)
         return emit.message.clock
 
     assert [tick(task, 5.0), tick(task, 3.0)] == [5.0, 5.0]
