@@ -26,12 +26,11 @@ SPARK_CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 
 def bounded_join(frames: Mapping[str, Any], join: StreamJoin, runtime: Runtime | None) -> Any:
     """Join two bounded DataFrames; return the result as one that outlives the topology."""
-    from spark_bridge import feed, prepare_executors, require_classic, results_dataframe
+    from spark_bridge import feed, prepare_executors, results_dataframe
 
     _check_order(join)
     columns = frame_columns(join, {name: frame.columns for name, frame in frames.items()})
     spark = frames[join.roles[0]].sparkSession
-    require_classic(spark)
     prepare_executors(spark)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnboundedStateWarning)  # the frames are bounded
@@ -56,7 +55,6 @@ def streaming_join(
         connect_spark,
         feed,
         prepare_executors,
-        require_classic,
         require_delay,
         start_feed,
     )
@@ -69,8 +67,6 @@ def streaming_join(
     for name, source in streaming.items():
         require_delay(topology, name, source, frames[name])
     spark = frames[join.roles[0]].sparkSession
-    if len(streaming) < len(frames):
-        require_classic(spark)
     prepare_executors(spark)
     run = uuid.uuid4().hex if checkpoint is None else str(checkpoint)
     feeds: list[StreamingFeed] = []

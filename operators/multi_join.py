@@ -139,6 +139,13 @@ class MultiJoin:
                 needed += [*self.condition.columns(role), *self.selection.needed_columns(role, schema)]
         return tuple(dict.fromkeys(needed))
 
+    def named_columns(self, stream: str) -> tuple[str, ...] | None:
+        """Return the columns of a stream that the join reads, whatever its schema; None if it shows all."""
+        roles = [role for role, name in enumerate(self.resolved.streams) if name == stream]
+        if any(self.selection.shows_all(role) for role in roles):
+            return None
+        return self.needed_columns(stream, pa.schema([]))
+
     def topology(self) -> Topology:
         """Build the graph of processing elements."""
         return multi_topology(self.resolved)

@@ -126,6 +126,9 @@ class RunningJoin(Handle):
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         self._running.commit(stream, source, attempt, rows)
 
+    def discard(self, stream: str, attempts: str) -> None:
+        self._running.discard(stream, attempts)
+
     def rebalance(self, *, using: Engine | None = None, placement: Wish | None = None, **counts: Any) -> None:
         """As `Handle.rebalance`. Of the components those can be counted that an engine divides its work among.
 

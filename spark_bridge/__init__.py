@@ -12,10 +12,9 @@ results_spool, data_source.
 
 The driver sees one small row per partition. No row of data passes through it or becomes a Python or pandas object.
 
-Of a Spark Connect session, bounded DataFrames are refused with an `UnsupportedSessionError`: `DataFrame.rdd` gives the
-number of partitions before a job runs, so that all sources can be announced before the first row, and released if the
-job fails; `SparkContext.accumulator` carries the progress. Spark Connect has neither. All else works there, except
-`feed_batch`, whose function Spark Connect would run on the server, without the topology's handle.
+Sessions of Spark Connect have neither RDDs nor accumulators: there the number of partitions is known when all of them
+have reported, and progress is shown at the end. `feed(through=True)` needs jobs of one partition each, and the function
+of `feed_batch` would run on the server, without the topology's handle: an `UnsupportedSessionError` refuses both.
 """
 
 import lazy_loader

@@ -11,7 +11,6 @@ from .feed_batch import feed_batch as feed_batch
 from .feed_checks import require_delay as require_delay
 from .results import results_dataframe as results_dataframe
 from .session import local_session as local_session
-from .session import require_classic as require_classic
 from .session import require_java as require_java
 from .streaming_feed import StreamingFeed as StreamingFeed
 from .streaming_feed import start_feed as start_feed

@@ -14,8 +14,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from spark_bridge.deployment import prepare_executors
-from spark_bridge.options import keep_token_out_of_event_logs
-from spark_bridge.tokens import CarriesTokens, topology_tokens
+from spark_bridge.options import keep_tokens_out_of_event_logs
+from spark_bridge.tokens import CarriesTokens, session_tokens, topology_tokens
 from topology import Handle
 
 NAME = "interlace"
@@ -42,7 +42,7 @@ class InterlaceDataSource(DataSource, metaclass=CarriesTokens):
     @classmethod
     def name(cls) -> str:
         """The name of the format. Spark asks for it in the user's process when the data source is registered."""
-        keep_token_out_of_event_logs()
+        keep_tokens_out_of_event_logs(session_tokens())
         return NAME
 
     def schema(self) -> StructType:

@@ -16,11 +16,11 @@ from spark_bridge.feed_checks import checked_schema, chosen, column, require_eve
 from spark_bridge.feed_sources import FeedSources, every_winner, new_prefix
 from spark_bridge.partitions_in_turn import PartitionsInTurn
 from spark_bridge.progress import FeedProgress
-from spark_bridge.reports import new_reports
-from spark_bridge.session import require_classic, without_pandas_warning
+from spark_bridge.reports import CountedAtTheEnd, new_reports
+from spark_bridge.session import is_connected, without_pandas_warning
 from spark_bridge.stage_partition import STATUS, StagePartition
 from spark_bridge.streaming_feed import StreamingFeed, start_feed
-from spark_bridge.tagged_jobs import tagged_jobs
+from spark_bridge.tagged_jobs import tagged_work
 from topology import Handle, InputError, InterlaceError
 
 
@@ -104,7 +104,8 @@ def feed(
                    together at the end. The DataFrame is sorted as a whole, not only within its partitions; with
                    `presorted`, partition after partition must be in event-time order already, or the feed fails. A few
                    partitions are staged at a time, as many as Spark has slots and one more. So the call waits while the
-                   topology waits for another stream. A feed that fails has let a beginning of its rows in.
+                   topology waits for another stream. A feed that fails has let a beginning of its rows in. Not from
+                   a session of Spark Connect, which cannot run a single partition.
     source_prefix: the beginning of the sources' names; so is `name`. None: `<stream>/<number of the feed>`. Names
                    matter for the order of rows: of two rows of equal event time, the one whose source has the lower
                    name comes first.
@@ -127,10 +128,10 @@ def feed(
     _refuse("a bounded DataFrame", stream, checkpoint=checkpoint, trigger=trigger)
     if name is not None and source_prefix is not None:
         raise InputError(f"stream '{stream}': name= and source_prefix= mean the same: give one of them")
-    require_classic(df)
+    connected = is_connected(df)
     declared = running.topology.require_input(stream)
     if through:
-        require_turns(running, stream)
+        require_turns(running, stream, connected)
     started = time.monotonic()
     sent = sent_columns(df, running, stream)
     schema = checked_schema(chosen(df, sent), running, stream)
@@ -139,33 +140,52 @@ def feed(
         df = df.orderBy(*order) if through else df.sortWithinPartitions(*order)
     df = chosen(df, sent)
     prepare_executors(df.sparkSession, running.endpoint(stream))
-    context = df.sparkSession.sparkContext
-    reports = new_reports(context)
     number = uuid.uuid4().hex
-    tag = f"interlace-feed-{number}"
     sources = FeedSources(running, stream, new_prefix(running, stream, source_prefix or name), number)
+    reports = None if connected else new_reports(df.sparkSession.sparkContext)
     times_of = declared.event_time if through else None
     stage = StagePartition(running.endpoint(stream), stream, sources.prefix, number, schema, reports, times_of)
+    tag = f"interlace-feed-{number}"
     try:
         sources.announce(1)  # holds the stream back while Spark determines the number of partitions
-        with tagged_jobs(context, tag):
-            with without_pandas_warning():
-                statuses = df.mapInArrow(stage, STATUS).rdd  # runs all stages before the last one
-            partitions = statuses.getNumPartitions()
-            with FeedProgress(stream, partitions, reports, progress, running=running):
-                if through:
-                    rows = PartitionsInTurn(sources, context, tag, statuses).run()
-                else:
-                    sources.announce(partitions)
-                    winners = every_winner(stream, partitions, statuses.collect())
-                    sources.commit(winners)
-                    rows = sum(winner.rows for winner in winners)
+        with tagged_work(df.sparkSession, tag), without_pandas_warning(), sources.awake():
+            if connected:
+                rows = _feed_when_all_have_reported(df, running, stage, sources, progress)
+            else:
+                rows = _feed_known_partitions(df, running, stage, sources, progress, tag if through else None)
     except BaseException as error:
         failure = sources.abandon()
         if failure is not None and isinstance(error, Exception) and not isinstance(error, InterlaceError):
             raise failure from error  # the topology failed first, and Spark's job because of it
         raise
+    partitions = sources.partitions
     return FeedReport(stream, rows, partitions, time.monotonic() - started, sources.names[:partitions])
+
+
+def _feed_known_partitions(
+    df: DataFrame, running: Handle, stage: StagePartition, sources: FeedSources, progress: bool, in_turn: str | None
+) -> int:
+    """Feed from a classic session; return the number of rows. `in_turn`: the tag of jobs for one partition each."""
+    statuses = df.mapInArrow(stage, STATUS).rdd  # runs all stages before the last one
+    sources.partitions = statuses.getNumPartitions()
+    with FeedProgress(sources.stream, sources.partitions, stage.reports, progress, running=running):
+        if in_turn is not None:
+            return PartitionsInTurn(sources, df.sparkSession.sparkContext, in_turn, statuses).run()
+        sources.announce(sources.partitions)
+        return sources.commit(every_winner(sources.stream, sources.partitions, statuses.collect()))
+
+
+def _feed_when_all_have_reported(
+    df: DataFrame, running: Handle, stage: StagePartition, sources: FeedSources, progress: bool
+) -> int:
+    """Feed from a session of Spark Connect, which has no RDD and no accumulator; return the number of rows."""
+    reports = CountedAtTheEnd()
+    with FeedProgress(sources.stream, None, reports, progress, running=running):
+        winners = every_winner(sources.stream, None, df.mapInArrow(stage, STATUS).collect())
+        reports.value = [winner.rows for winner in winners]
+        sources.partitions = len(winners)
+        sources.announce(sources.partitions)  # before any is committed, as the first one holds the stream back
+        return sources.commit(winners)
 
 
 def _refuse(what: str, stream: str, **options: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from spark_bridge.errors import UnsupportedSessionError
 from spark_bridge.schemas import arrow_schema, needed_names, reordered, watermark_delays
 from topology import Handle, InputError, Topology, check_event_time
 
@@ -19,8 +20,13 @@ def require_event_time(running: Handle, stream: str, event_time: str | None) -> 
         )
 
 
-def require_turns(running: Handle, stream: str) -> None:
-    """Refuse a stream whose partitions cannot enter one after the other."""
+def require_turns(running: Handle, stream: str, connected: bool) -> None:
+    """Refuse a stream or a session whose partitions cannot enter one after the other."""
+    if connected:
+        raise UnsupportedSessionError(
+            f"stream '{stream}': through=True runs a job for each partition, which Spark Connect cannot: leave it out, "
+            f"or feed the same files as a stream (spark.readStream, trigger={{'availableNow': True}})"
+        )
     declared = running.topology.require_input(stream)
     if declared.event_time is None:
         raise InputError(

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from spark_bridge.errors import restored
 from spark_bridge.stage_partition import source_name
 from topology import Handle, InputError, InterlaceError, Time, time_from_json
+
+LOOKS_WHILE_IDLE = 4
+"""How often a feed says that it is not idle, in the time after which it would be."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,13 @@ def winner_of(status: Any) -> Winner:
     return Winner(status.attempt, status.rows, None if first is None or last is None else (first, last))
 
 
-def every_winner(stream: str, partitions: int, statuses: Sequence[Any]) -> list[Winner]:
-    """Return the winner of each partition, in order; raise the topology's refusal, if there is one."""
+def every_winner(stream: str, partitions: int | None, statuses: Sequence[Any]) -> list[Winner]:
+    """Return the winner of each partition, in order; raise the topology's refusal, if there is one.
+
+    partitions: how many there are; None: only Spark knows, and each has reported.
+    """
     winners = {status.partition: winner_of(status) for status in statuses}
+    partitions = len(statuses) if partitions is None else partitions
     if sorted(winners) != list(range(partitions)) or len(statuses) != partitions:
         raise InterlaceError(
             f"stream '{stream}': Spark ran {partitions} partitions, but {len(winners)} reported: nothing was fed"
@@ -45,14 +54,19 @@ def every_winner(stream: str, partitions: int, statuses: Sequence[Any]) -> list[
 
 
 class FeedSources:
-    """The physical sources of one feed, on the driver."""
+    """The physical sources of one feed, on the driver.
+
+    names:      those that have been announced.
+    partitions: of the DataFrame, when their number is known.
+    """
 
     def __init__(self, running: Handle, stream: str, prefix: str, feed_number: str) -> None:
         self.stream = stream
         self.prefix = prefix
+        self.partitions = 0
         self.names: tuple[str, ...] = ()
-        self.unannounced: tuple[str, ...] = ()  # sources whose rows may be staged
         self._running = running
+        self._attempts = f"{feed_number}."  # the beginning of their names
         self._nobody = f"{feed_number}.nobody"
 
     def announce(self, partitions: int) -> None:
@@ -61,13 +75,36 @@ class FeedSources:
         self.names += fresh
         self._running.open(self.stream, *fresh)
 
-    def commit(self, winners: Sequence[Winner]) -> None:
-        """Make all winning attempts visible, even if Ctrl-C comes in between."""
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Use it around the work of tasks: the stream is not idle meanwhile, even if they wait for a slot."""
+        idle_after = self._running.topology.require_input(self.stream).idle_after
+        if idle_after is None:
+            yield
+            return
+        over = threading.Event()
+
+        def repeat() -> None:
+            while not over.wait(idle_after / LOOKS_WHILE_IDLE):
+                with suppress(InterlaceError):  # the feed's own calls raise what has gone wrong
+                    self._running.open(self.stream, *self.names[-1:])
+
+        thread = threading.Thread(target=repeat, name=f"feeding {self.stream}", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def commit(self, winners: Sequence[Winner]) -> int:
+        """Make all winning attempts visible, even if Ctrl-C comes in between; return the number of rows."""
         try:
             self._commit(winners)
         except KeyboardInterrupt:
             self._commit(winners)  # repeating a commit changes nothing
             raise
+        return sum(winner.rows for winner in winners)
 
     def commit_next(self, winner: Winner, last: bool) -> None:
         """Make the rows of the latest announced source visible; before that, announce the next one, unless it is last.
@@ -89,9 +126,11 @@ class FeedSources:
         Return the topology's own failure if it prevents this, because that is the error to report. Committed sources
         are not changed.
         """
-        for source in (*self.names, *self.unannounced):
+        calls: list[Callable[[], None]] = [partial(self._running.discard, self.stream, self._attempts)]
+        calls += [partial(self._running.commit, self.stream, source, self._nobody, 0) for source in self.names]
+        for call in calls:
             try:
-                self._running.commit(self.stream, source, self._nobody, 0)
+                call()
             except InputError:
                 continue
             except InterlaceError as failure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark import SparkContext
 
@@ -21,13 +21,15 @@ def option(options: Mapping[str, str], name: str, default: str | None = None) ->
     return found
 
 
-def keep_token_out_of_event_logs() -> None:
-    """Let Spark know the token's key, if a classic session runs in this process.
+def keep_tokens_out_of_event_logs(names: Iterable[str]) -> None:
+    """Let Spark know the keys of tokens, if a classic session runs in this process.
 
     Tasks get the settings of their session as properties, and Spark writes these into its event log. It hides values
     whose key looks like a secret, but only if the configuration of the application had the key from the start: a value
     that is set later, with `spark.conf.set`, is written as it is.
     """
     context = SparkContext._active_spark_context
-    if context is not None and not context._conf.contains(TOKEN):
-        context._conf.set(TOKEN, "")
+    if context is not None:
+        for name in {TOKEN, *names}:
+            if not context._conf.contains(name):
+                context._conf.set(name, "")

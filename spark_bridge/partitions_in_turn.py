@@ -19,12 +19,10 @@ that wait for one, its job is the oldest.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from spark_bridge.feed_sources import FeedSources, Winner, winner_of
-from spark_bridge.stage_partition import source_name
 from spark_bridge.tagged_jobs import tagged_jobs
 from topology import OutOfOrderError, Time
 
@@ -68,7 +66,6 @@ class PartitionsInTurn:
         """Start tasks, in the order of partitions, up to the bound."""
         for partition in range(len(self._started), min(self._partitions, self._entered + self._staged_at_most)):
             self._started.append(threads.submit(self._stage, partition))
-            self._sources.unannounced = tuple(self._names_ahead())
 
     def _stage(self, partition: int) -> Winner:
         with tagged_jobs(self._context, self._tag):
@@ -107,7 +104,3 @@ class PartitionsInTurn:
                 f"leave out presorted, and the DataFrame is sorted"
             )
         self._latest = last
-
-    def _names_ahead(self) -> Iterator[str]:
-        for partition in range(len(self._sources.names), len(self._started)):
-            yield source_name(self._sources.prefix, partition)

@@ -32,15 +32,17 @@ def waiting_line(line: str, running: Handle) -> LiveLine:
 
 
 class FeedProgress:
-    """Shows how many partitions and rows have been staged; `reports` gets one row count per finished partition.
+    """Shows how many partitions and rows have been staged.
 
-    running: what is fed; in a notebook the line also says for whom it waits.
+    partitions: how many there are; None: nobody knows before the end.
+    reports:    its `value` gets one row count per finished partition.
+    running:    what is fed; in a notebook the line also says for whom it waits.
     """
 
     def __init__(
         self,
         stream: str,
-        partitions: int,
+        partitions: int | None,
         reports: Any,
         shown: bool,
         out: TextIO | None = None,
@@ -57,7 +59,7 @@ class FeedProgress:
         self._started = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"progress of {stream}", daemon=True)
-        self._cell = LiveLine(self._cell_line, lambda: len(self._reports.value) / max(1, self._partitions), after=0)
+        self._cell = LiveLine(self._cell_line, self._share, after=0)
 
     def __enter__(self) -> Self:
         if self._in_cell:
@@ -88,13 +90,21 @@ class FeedProgress:
     def _cell_line(self) -> str:
         return self._line() if self._running is None else with_waits(self._line(), self._running)
 
+    def _share(self) -> float:
+        return 0.0 if self._partitions is None else len(self._reports.value) / max(1, self._partitions)
+
     def _line(self) -> str:
         counts = list(self._reports.value)
         done, rows = len(counts), sum(counts)
         seconds = time.monotonic() - self._started
-        filled = BAR * done // max(1, self._partitions)
+        if self._partitions is None:
+            if not self._over.is_set():
+                return f"feeding {self._stream}: {seconds:,.0f} s"
+            return f"feeding {self._stream}: {done:,} partitions, {_rate(rows, seconds)}"
+        filled = int(BAR * self._share())
         bar = f"[{'#' * filled}{'.' * (BAR - filled)}] " if self._live else ""
-        return (
-            f"feeding {self._stream}: {bar}{done:,}/{self._partitions:,} partitions, {rows:,} rows, "
-            f"{rows / max(seconds, 1e-3):,.0f} rows/s"
-        )
+        return f"feeding {self._stream}: {bar}{done:,}/{self._partitions:,} partitions, {_rate(rows, seconds)}"
+
+
+def _rate(rows: int, seconds: float) -> str:
+    return f"{rows:,} rows, {rows / max(seconds, 1e-3):,.0f} rows/s"

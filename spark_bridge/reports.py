@@ -22,3 +22,10 @@ class _Reports(AccumulatorParam):  # type: ignore[type-arg, unused-ignore]
 def new_reports(context: Any) -> Accumulator:  # type: ignore[type-arg, unused-ignore]
     """Return an empty collection; Spark tasks call `add([value])`, and the driver reads `value`."""
     return context.accumulator([], _Reports())
+
+
+class CountedAtTheEnd:
+    """What `new_reports` returns, where tasks cannot report while the job runs."""
+
+    def __init__(self) -> None:
+        self.value: list[Any] = []

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_bridge.errors import SparkUnavailableError, UnsupportedSessionError
+from spark_bridge.errors import SparkUnavailableError
 
 JAVA_VERSION = 17
 """The oldest Java that Spark 4 runs on."""
@@ -96,16 +96,6 @@ def without_pandas_warning() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield
-
-
-def require_classic(given: SparkSession | DataFrame) -> None:
-    """Raise `UnsupportedSessionError` for a session or DataFrame of Spark Connect."""
-    if is_connected(given):
-        raise UnsupportedSessionError(
-            "this session is connected to a Spark server (Spark Connect): feeding a bounded DataFrame needs a classic "
-            "session, such as one from SparkSession.builder.master(...); feed takes streaming DataFrames from any "
-            "session, such as spark.readStream of the same files, with trigger={'availableNow': True}"
-        )
 
 
 def is_connected(given: SparkSession | DataFrame) -> bool:

@@ -42,6 +42,7 @@ class StagePartition:
     A refusal by the topology is reported instead of raised, because Spark would retry the rows and they would be
     refused again. Spark retries after any other error.
 
+    reports:    an accumulator that gets the number of rows; None: the status alone tells it.
     event_time: the column whose smallest and largest value are returned, too; None: none.
     """
 
@@ -65,7 +66,8 @@ class StagePartition:
                 rows = self.stage(client, source_name(self.prefix, partition), attempt, times.over(batches))
             except InputError as refusal:
                 error = described(refusal)
-        self.reports.add([rows])
+        if self.reports is not None:
+            self.reports.add([rows])
         status = {"partition": partition, "attempt": attempt, "rows": rows, "times": times.as_json(), "error": error}
         yield pa.RecordBatch.from_pylist([status], schema=_STATUS)
 

@@ -40,6 +40,12 @@ class MultiSelection:
         """Whether a column of the results is given this name."""
         return name in [_name(item) for item in self.items]
 
+    def shows_all(self, role: int) -> bool:
+        """Whether the columns of a role that results need depend on its schema."""
+        return any(
+            isinstance(each, SelectItem) and (each.role, each.column) == (self.roles[role], "*") for each in self.items
+        )
+
     def needed_columns(self, role: int, schema: pa.Schema) -> list[str]:
         """The columns of a role that results need, each once; also those that the schema lacks."""
         schemas = {role: schema}

@@ -16,6 +16,7 @@ from operators import (
     CountWindow,
     IndexJoin,
     JoinError,
+    MultiJoin,
     SPOJoin,
     StreamJoin,
     TimeWindow,
@@ -190,3 +191,14 @@ def test_a_join_says_which_columns_of_a_stream_it_reads() -> None:
     assert everything.named_columns("S") is None
     in_sql = StreamJoin.from_sql("SELECT R1.c, R2.d FROM R R1, R R2 WHERE R1.a < R2.b", window=CountWindow(5))
     assert set(in_sql.named_columns("R") or ()) == {"a", "b", "c", "d"}
+
+
+def test_a_join_of_several_streams_says_which_columns_it_reads() -> None:
+    windows = CountWindow(5)
+    join = MultiJoin(["a", "b", "c"], "a.k = b.k AND b.x < c.y", windows, select=["a.id", "c.id"], event_time="ts")
+    named = {stream: set(join.named_columns(stream) or ()) for stream in "abc"}
+    assert named == {"a": {"ts", "k", "id"}, "b": {"ts", "k", "x"}, "c": {"ts", "y", "id"}}
+    some = MultiJoin({"a": "R", "b": "S", "c": "R"}, "a.k = b.k AND b.k = c.j", windows, select=["a.id", "b.*"])
+    assert set(some.named_columns("R") or ()) == {"id", "k", "j"}
+    assert some.named_columns("S") is None
+    assert MultiJoin(["a", "b", "c"], "a.k = b.k AND b.k = c.k", windows).named_columns("a") is None

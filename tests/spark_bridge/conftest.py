@@ -33,7 +33,7 @@ def connected(spark: SparkSession) -> Iterator[RemoteSession]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     try:
         require_java()
     except SparkUnavailableError as error:
@@ -47,6 +47,9 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.session.timeZone": "America/New_York",
             "spark.python.task.killTimeout": "200ms",
             "spark.sql.timeType.enabled": "true",
+            "spark.eventLog.enabled": "true",  # no token may be in it
+            "spark.eventLog.dir": tmp_path_factory.mktemp("events").as_uri(),
+            "spark.eventLog.compress": "false",
             "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",  # a server, for `connected`
             CONNECT_PORT: str(free_port()),
         },

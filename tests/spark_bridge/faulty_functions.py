@@ -6,11 +6,18 @@ import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.types import StructType
 
+from spark_bridge import InterlaceDataSource
+from spark_bridge.feed_writer import FeedWriter, TaskMessage
 from spark_bridge.results_spool import ReadSink
+from spark_bridge.stage_micro_batch import NUMBER
 from spark_bridge.stage_partition import StagePartition
 from topology.flight.client import FlightClient
 
@@ -74,3 +81,59 @@ def fails_in_the_third_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[
 def stalls_at_the_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
     time.sleep(600)
+
+
+@dataclass(frozen=True)
+class FaultyWriter(FeedWriter):
+    """Fails once for each file in the folder `faults`, as its name says; the file goes away.
+
+    half-0-1:   at micro-batch 0, the process of partition 1 dies when half of the rows are staged
+    late-0-1:   the same when all are staged, before Spark hears of it
+    twice-0-1:  two attempts at the partition stage its rows, as with speculation; the later one counts
+    before-0:   the commit of micro-batch 0 fails before the topology has it
+    after-0:    it fails after that
+    """
+
+    faults: str = ""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:
+        context = TaskContext.get()
+        assert context is not None
+        place = f"{context.getLocalProperty(NUMBER)}-{context.partitionId()}"
+        if self.happens(f"half-{place}"):
+            super().write(itertools.islice(iterator, 1))
+            os._exit(1)
+        if self.happens(f"twice-{place}"):
+            batches = list(iterator)
+            super().write(iter(batches))
+            return super().write(iter(batches))
+        message = super().write(iterator)
+        if self.happens(f"late-{place}"):
+            os._exit(1)
+        return message
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        if self.happens(f"before-{batchId}"):
+            raise RuntimeError("planted: before the commit")
+        super().commit(messages, batchId)
+        if self.happens(f"after-{batchId}"):
+            raise RuntimeError("planted: after the commit")
+
+    def happens(self, fault: str) -> bool:
+        try:
+            (Path(self.faults) / fault).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
+class FaultyDataSource(InterlaceDataSource):
+    """`format("faulty")`: as `interlace`, with the option `faults`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "faulty"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> FaultyWriter:
+        writer = FaultyWriter.of(self.options, schema, type(self).tokens)
+        return replace(writer, faults=self.options["faults"])

@@ -1,17 +1,24 @@
-"""Sessions of Spark Connect: results both ways, and what is refused there."""
+"""Sessions of Spark Connect: rows and results as from a classic session, and what is refused there."""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.connect import functions as sql
 from pyspark.sql.connect.session import SparkSession
 
 import interlace as il
 from spark_bridge import UnsupportedSessionError, connect_spark, feed, feed_batch, results_dataframe
+from tests.spark_bridge import faulty_functions
 from tests.spark_bridge.micro_batches import trips_join
+from tests.spark_bridge.readings import SCHEMA, join, plain
 from tests.topology.waiting import LONG
 
 JOIN = il.StreamJoin("R", "S", "R.x < S.x", il.CountWindow(100), select=["R.x", "S.x"])
@@ -48,12 +55,67 @@ def test_results_come_in_all_three_ways(connected: SparkSession, tmp_path: Path)
     assert found.count() == len(PAIRS)
 
 
+def rows_of(session: SparkSession, rows: int, partitions: int, seed: int) -> Any:
+    """As `readings`, of a session of Spark Connect: no two times are equal."""
+    number = sql.col("id")
+    columns = [number, ((number * 7919 + seed) % 100_003).alias("ts"), ((number * 31 + seed) % 101 / 10).alias("power")]
+    return session.range(0, rows, 1, partitions).select(*columns, ((number * 57 + seed) % 103).alias("cool"))
+
+
+def in_partitions(df: Any, names: Sequence[str]) -> dict[str, pa.Table]:
+    """The rows that each partition must deliver, by the name of its source."""
+    table = df.withColumn("partition", sql.spark_partition_id()).toArrow()
+    schema = pa.schema([field.with_nullable(True) for field in table.drop_columns("partition").schema])
+    return {
+        name: table.filter(pc.equal(table["partition"], number)).drop_columns("partition").sort_by("ts").cast(schema)
+        for number, name in enumerate(names)
+    }
+
+
+def staged(running: il.RunningJoin) -> Any:
+    inner: Any = running
+    return inner._running._group.ingest._streams["R"].staging._attempts
+
+
+def test_bounded_frames_are_fed_as_from_a_classic_session(
+    connected: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """More partitions than slots, one of them empty; a job that fails leaves nothing behind."""
+    r, s = rows_of(connected, 300, 7, seed=1).where("id >= 50"), rows_of(connected, 200, 2, seed=2)
+    failing = r.mapInArrow(faulty_functions.fails_in_the_third_partition, SCHEMA)
+    with join().launch(il.LocalRuntime()) as running:
+        with pytest.raises(PySparkException, match="the user's own code failed"):
+            feed(failing, running, "R", name="failed", progress=False)
+        assert not staged(running)
+        fed_r = feed(r, running, "R")
+        assert capsys.readouterr().err.startswith("feeding R: 7 partitions, 250 rows, ")
+        fed_s = feed(s, running, "S", progress=False)
+        nothing = feed(s.where("id < 0"), running, "S", progress=False)
+        assert nothing.rows == 0
+        found = results_dataframe(running, connected)
+        got = plain(found.toArrow())
+        assert not staged(running)
+    assert (fed_r.rows, fed_r.partitions, fed_s.partitions) == (250, 7, 2)
+    expected = join().collect({"R": in_partitions(r, fed_r.sources), "S": in_partitions(s, fed_s.sources)})
+    assert expected.num_rows > 100
+    assert got == plain(expected)
+
+
+def test_the_one_line_joins_bounded_frames(connected: SparkSession) -> None:
+    left, right = rows_of(connected, 40, 3, seed=3), rows_of(connected, 30, 2, seed=4)
+    arguments: dict[str, Any] = {
+        "on": "left.power < right.power", "window": il.TimeWindow(20_000), "event_time": "ts", "kind": "left",
+    }  # fmt: skip
+    found = il.join(left, right, **arguments)
+    expected = il.join(left.toArrow(), right.toArrow(), **arguments)
+    assert found.columns == expected.schema.names
+    assert sorted(map(repr, tuples(found))) == sorted(map(repr, plain(expected)))
+
+
 def test_what_needs_a_classic_session_says_so(connected: SparkSession) -> None:
     bounded: Any = connected.range(3).selectExpr("id", "id AS ts", "id AS x")
     with trips_join().launch(il.LocalRuntime()) as running:
-        with pytest.raises(UnsupportedSessionError, match="bounded DataFrame needs a classic session"):
-            feed(bounded, running, "R")
+        with pytest.raises(UnsupportedSessionError, match="through=True runs a job for each partition"):
+            feed(bounded, running, "R", through=True)
         with pytest.raises(UnsupportedSessionError, match="runs the function of foreachBatch on its server"):
             pickle.dumps(feed_batch(running, "R"))  # as the session would, to send it there
-    with pytest.raises(UnsupportedSessionError, match="bounded DataFrame needs a classic session"):
-        il.join(bounded, bounded, on="left.x < right.x", window=il.UnboundedWindow())

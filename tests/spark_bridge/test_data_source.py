@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from pyspark.sql.types import StructType
 from operators import RunningJoin
 from spark_bridge import InterlaceDataSource
 from spark_bridge.feed_writer import FeedWriter
+from tests.spark_bridge import faulty_functions
 from tests.spark_bridge.micro_batches import add_files, as_source, random_batches, streamed, trips_join
 from tests.spark_bridge.readings import plain
 from topology import AuthenticationError, Handle, InputError, LocalRuntime
@@ -31,7 +34,8 @@ def write(df: DataFrame, running: Handle, stream: str, feed: str, checkpoint: Pa
     """Start a query that writes all micro-batches that are there, and then ends."""
     endpoint = running.endpoint(stream)
     df.sparkSession.conf.set("spark.interlace.token", str(endpoint.token))
-    writer = df.writeStream.format("interlace").option("endpoint", endpoint.uri).option("stream", stream)
+    writer = df.writeStream.format(options.pop("format", "interlace"))
+    writer = writer.option("endpoint", endpoint.uri).option("stream", stream)
     writer = writer.option("feed", feed).option("checkpointLocation", str(checkpoint)).options(**options)
     return writer.trigger(availableNow=True).start()
 
@@ -75,6 +79,48 @@ def test_a_join_fed_by_streaming_queries_equals_collect_after_both_have_died(
     given = {"R": {"trips": as_source(r)}, "S": {"slow": as_source(s), "swift": as_source(more)}}
     expected = trips_join().collect(given)
     assert expected.num_rows > 50
+    assert got == plain(expected)
+
+
+def test_everything_enters_once_whoever_dies(source: SparkSession, tmp_path: Path) -> None:
+    """Processes of tasks die, the query between all its steps, the topology; the checkpoint goes away and comes back.
+
+    Each life of the query has other partitions. `tests/spark_bridge/test_exactly_once.py` does the same with executors,
+    and with Spark's own speculation.
+    """
+    r, s = random_batches(6, 4, rows=120), random_batches(7, 1, rows=120)
+    add_files(tmp_path / "r", r)
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    for name in ("half-0-0", "late-0-1", "twice-0-2", "after-0", "half-1-1", "before-1", "before-2", "twice-3-0"):
+        (faults / name).touch()
+    state, sources = LocalRuntime(state=tmp_path / "state"), {"R": ["trips"], "S": ["s"]}
+    lives = [(3, 0, "after the commit"), (2, 1, "before the commit"), (3, 2, "before the commit"), (1, 4, "")]
+    source.dataSource.register(faulty_functions.FaultyDataSource)
+    for life, (partitions, committed, fails) in enumerate(lives):
+        with trips_join().launch(state, sources=sources) as running:
+            df, options = streamed(source, tmp_path / "r", partitions), {"faults": str(faults), "format": "faulty"}
+            query = write(df, running, "R", "trips", tmp_path / "c", **options)
+            with pytest.raises(StreamingQueryException, match=fails) if fails else nullcontext():
+                finish(query)
+            entered = sum(batch.num_rows for batch in r[: max(1, committed)])
+            assert running.next_offset("R", "trips") == entered
+            if life == 1:
+                (tmp_path / "c").rename(tmp_path / "away")
+                lost = write(streamed(source, tmp_path / "r"), running, "R", "trips", tmp_path / "c")
+                with pytest.raises(StreamingQueryException, match="feed 'trips': it belongs to query"):
+                    finish(lost)
+                shutil.rmtree(tmp_path / "c")
+                (tmp_path / "away").rename(tmp_path / "c")
+                assert running.next_offset("R", "trips") == entered
+            if fails:
+                continue
+            running.send("S", as_source(s), source="s")
+            assert running.metrics().total("late") == 0
+            got = results(running)
+    assert not list(faults.iterdir()), "every fault has happened"
+    expected = trips_join().collect({"R": {"trips": as_source(r)}, "S": {"s": as_source(s)}})
+    assert expected.num_rows > 100
     assert got == plain(expected)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from operators import RunningJoin, StreamJoin, TimeWindow
-from spark_bridge import UnsupportedSessionError, feed, results_dataframe
+from spark_bridge import feed, results_dataframe
 from spark_bridge.progress import FeedProgress, with_waits
 from spark_bridge.stage_partition import StagePartition
 from tests.operators.intake.out_of_order import in_order, late_rows, reported
@@ -282,12 +282,6 @@ def test_interrupting_cancels_the_job_and_leaves_the_topology_usable(spark: Spar
         df = readings(spark, 100, 2, seed=22)
         feed(df, running, progress=False)
         assert len(rows_of(running)) == 100
-
-
-def test_a_session_of_spark_connect_is_refused_with_the_reason() -> None:
-    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": False})()
-    with numbers_to_sink() as running, pytest.raises(UnsupportedSessionError, match="classic session"):
-        feed(remote, running)
 
 
 def test_the_line_in_a_cell_says_who_waits_for_whom() -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from operators import RunningJoin
+from operators import CountWindow, MultiJoin, RunningJoin
 from spark_bridge import connect_spark, feed, feed_batch
 from spark_bridge.schemas import needed_names
 from tests.spark_bridge.micro_batches import add_files, as_source, random_batches, streamed, trips_join
@@ -53,6 +53,25 @@ def test_a_bounded_feed_sends_what_the_join_reads(spark: SparkSession, kind: str
         got = results(running)
     expected = described.collect({"R": as_sources(r, fed_r.sources), "S": as_sources(s, fed_s.sources)})
     assert expected.num_rows > 5
+    assert got == plain(expected)
+
+
+def test_a_join_of_several_streams_gets_what_it_reads(spark: SparkSession) -> None:
+    frames = {stream: readings(spark, 120, 2, seed=seed) for seed, stream in enumerate("abc")}
+    described = MultiJoin(
+        list(frames), "a.power = b.power AND b.cool < c.cool AND c.power = b.power", CountWindow(40),
+        select=["a.id", "c.id"], event_time="ts",
+    )  # fmt: skip
+    with described.launch(LocalRuntime()) as running:
+        fed = {stream: feed(with_more(df), running, stream, progress=False) for stream, df in frames.items()}
+        assert {stream: schema.names for stream, schema in running.schemas.items()} == {
+            "a": ["id", "ts", "power"],
+            "b": ["ts", "power", "cool"],
+            "c": ["id", "ts", "power", "cool"],
+        }
+        got = results(running)
+    expected = described.collect({stream: as_sources(df, fed[stream].sources) for stream, df in frames.items()})
+    assert expected.num_rows > 10
     assert got == plain(expected)
 
 

@@ -32,6 +32,8 @@ class Entry(Protocol):
 
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None: ...
 
+    def discard(self, stream: str, attempts: str) -> None: ...
+
     def open_feed(
         self, stream: str, feed: str, query: str, take_over: bool = False, delay: Delay | None = None
     ) -> int: ...
@@ -83,6 +85,10 @@ class EntryOfLives:
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         """As `Ingest.commit`."""
         self._call(lambda entry: entry.commit(stream, source, attempt, rows))
+
+    def discard(self, stream: str, attempts: str) -> None:
+        """As `Ingest.discard`."""
+        self._call(lambda entry: entry.discard(stream, attempts))
 
     def open_feed(self, stream: str, feed: str, query: str, take_over: bool = False, delay: Delay | None = None) -> int:
         """As `Ingest.open_feed`."""

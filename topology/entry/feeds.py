@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from topology.entry.recorder import Recorder
 from topology.entry.source_ledger import SourceLedger
 from topology.entry.staging import Staging
 from topology.graph.components import DEFAULT_STREAM, Input
-from topology.graph.errors import InputError, SchemaError
+from topology.graph.errors import InputError, SchemaError, StoppedError
 from topology.graph.messages import Message, Watermark
 from topology.journal.events import FeedBound, MicroBatchCommitted, MicroBatchStaged
 from topology.journal.micro_batch import in_order, unordered_column
@@ -75,6 +75,8 @@ class StreamFeeds:
         self._order = order
         self._staged = staged
         self._sending = sending
+        self._entering: threading.Thread | None = None
+        self._failure: BaseException | None = None
         self._ledger = FeedLedger(stream)
         self._ledger.restore(record.image(stream).feeds)
 
@@ -125,14 +127,40 @@ class StreamFeeds:
     def commit(self, feed: str, query: str, number: int, attempts: Mapping[str, int]) -> None:
         """Let the rows of these attempts enter, put in order; once, however often it is called.
 
-        Returns when they have entered, so the query feels back-pressure. `attempts`: how many rows each has staged.
+        Waits until those of the commit before have entered: the query feels back-pressure, and stages its next
+        micro-batch while this one enters. `attempts`: how many rows each has staged.
         """
-        with self._sending(), self._order:
-            for rows in in_order(self._taken(feed, query, number, attempts), self._description.event_time):
-                batch = self._sources.number(feed, rows)
-                self._put(batch)
-                self._sources.record(batch)
+        with self._sending():
+            self._order.acquire()  # whatever is sent, ended or committed next waits for it
+        try:
+            if self._failure is not None:
+                raise self._failure
+            ordered = list(in_order(self._taken(feed, query, number, attempts), self._description.event_time))
+            entering = threading.Thread(target=self._enter, args=(feed, ordered), name=f"feed {feed}", daemon=True)
+            self._entering = entering
+            entering.start()
+        except BaseException:
+            self._order.release()
+            raise
         self._record.wait()
+
+    def close(self, timeout: float) -> None:
+        """Wait for the thread whose rows find the topology closed."""
+        if self._entering is not None:
+            self._entering.join(timeout)
+
+    def _enter(self, feed: str, ordered: list[pa.RecordBatch]) -> None:
+        """Let rows in, and those that wait for it go on."""
+        try:
+            with self._sending(), suppress(StoppedError):
+                for rows in ordered:
+                    batch = self._sources.number(feed, rows)
+                    self._put(batch)
+                    self._sources.record(batch)
+        except BaseException as failure:
+            self._failure = failure  # rows are missing: the next commit says why
+        finally:
+            self._order.release()
 
     def keep(self, part: MicroBatchPart, rows: pa.RecordBatch) -> None:
         """Check, count and keep staged rows; after a failure also those that were recorded before."""

@@ -22,19 +22,16 @@ from topology.entry.recorder import ROOM_SECONDS, WARNING_SECONDS, Recorder, log
 from topology.entry.source_ledger import SourceLedger
 from topology.entry.staging import Staging
 from topology.graph.components import DEFAULT_STREAM, Input
-from topology.graph.errors import StoppedError
+from topology.graph.errors import InputError, StoppedError
 from topology.graph.messages import Batch, End, Idle, Message, Watermark
 from topology.journal.opening import Opened
 from topology.journal.replay import Replay
 from topology.tasks.activity import Activity
 from topology.tasks.spill_room import spill_room
 
-Failure = Callable[[], Exception | None]
-
 _UNTIMED = nullcontext()
 JOIN_SECONDS = 10.0
-LOOK_UP_SECONDS = 0.5
-"""The longest pause between two looks for idle sources."""
+LOOK_UP_SECONDS = 0.5  # the longest pause between two looks for idle sources
 
 
 @dataclass
@@ -182,11 +179,13 @@ class Ingest:
         return tuple(self._streams)
 
     def open(self, stream: str, source: str) -> None:
-        """Announce a source, so that the gate waits for it; harmless when repeated."""
+        """Announce a source, so that the gate waits for it; repeated, it says that the source is not idle."""
         target = self._ready(stream)
         with target.ledger.lock:
-            if target.ledger.open(source):
+            new = target.ledger.open(source)
+            if target.ledger.is_open(source):
                 self._watch.heard_of(stream, source)
+            if new:
                 self._record.opened(stream, source)
                 target.put(Watermark(None, DEFAULT_STREAM, source))
 
@@ -312,7 +311,7 @@ class Ingest:
         """
         target = self._ready(stream)
         with target.staged:
-            if target.ledger.is_committed(source):
+            if target.ledger.is_committed(source) or target.ledger.is_discarded(attempt):
                 return
             self._require_open()
             if quotas is not None:
@@ -351,6 +350,18 @@ class Ingest:
                 target.pump = threading.Thread(target=self._pump, args=(stream,), name=f"staged {stream}", daemon=True)
                 target.pump.start()
 
+    def discard(self, stream: str, attempts: str) -> None:
+        """Drop what attempts have staged whose names begin with `attempts`, and what they still send.
+
+        Sources at which one of them is committed stay as they are; the others end without rows.
+        """
+        target = self._ready(stream)
+        with target.staged:
+            sources = target.ledger.discard(attempts)
+        for source in sources:
+            with suppress(InputError):  # the stream has been finished
+                self.commit(stream, source, f"{attempts}nobody", 0)
+
     def open_feed(self, stream: str, feed: str, query: str, take_over: bool = False, delay: Delay | None = None) -> int:
         """See `StreamFeeds.open`."""
         return self._ready(stream).feeds.open(feed, query, take_over, delay)
@@ -367,6 +378,7 @@ class Ingest:
         """See `StreamFeeds.commit`."""
         target = self._ready(stream)
         self._wait_until_active(target)
+        self._require_open()
         target.feeds.commit(feed, query, number, attempts)
 
     def close(self) -> None:
@@ -379,6 +391,7 @@ class Ingest:
         if self._resuming is not None:
             self._resuming.join(JOIN_SECONDS)
         for target in self._streams.values():
+            target.feeds.close(JOIN_SECONDS)
             with target.staged:
                 target.staging.close()
                 pump = target.pump
@@ -490,21 +503,3 @@ class Ingest:
     def _require_open(self) -> None:
         if self._closed.is_set():
             raise StoppedError("the topology has been stopped")
-
-
-class ExplainedStop:
-    """Use it around calls of an `Ingest`: the error that ended the topology takes the place of "it has been stopped".
-
-    failure: returns that error; None while there is none.
-    """
-
-    def __init__(self, failure: Failure) -> None:
-        self._failure = failure
-
-    def __enter__(self) -> None:
-        if (failure := self._failure()) is not None:
-            raise failure
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, StoppedError):
-            raise self._failure() or error

@@ -57,6 +57,7 @@ class SourceLedger:
         self._guard = InputGuard(stream, description)
         self._sources: dict[str, _Source] = {}
         self._attempts: dict[tuple[str, str], _Rows] = {}
+        self._discarded: tuple[str, ...] = ()  # beginnings of names of attempts
         self._finished = False
 
     def restore(self, image: StreamImage) -> None:
@@ -110,6 +111,17 @@ class SourceLedger:
         with self.lock:
             known = self._sources.get(source)
             return known is not None and known.attempt is not None
+
+    def is_discarded(self, attempt: str) -> bool:
+        """Whether nothing of an attempt is kept."""
+        with self.lock:
+            return bool(self._discarded) and attempt.startswith(self._discarded)
+
+    def discard(self, attempts: str) -> list[str]:
+        """Keep nothing more of attempts whose names begin so; return the sources for which they have staged rows."""
+        with self.lock:
+            self._discarded = (*self._discarded, attempts)
+            return sorted({source for source, attempt in self._attempts if attempt.startswith(attempts)})
 
     @property
     def schema(self) -> pa.Schema | None:

@@ -114,6 +114,10 @@ class FlightClient:
         self.flush()
         self._act("commit", stream, source, attempt, str(rows))
 
+    def discard(self, stream: str, attempts: str) -> None:
+        """Drop what attempts stage whose names begin with `attempts`; needs a token with the right to control."""
+        self._act("discard", stream, attempts)
+
     def open_feed(
         self, stream: str, feed: str, query: str, take_over: bool = False, delays: Mapping[str, int] | None = None
     ) -> int:

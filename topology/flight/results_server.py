@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from topology.checks.flight_data import metadata_data, rows_data, schema_data
-from topology.entry.ingest import Failure
+from topology.entry.explained_stop import Failure
 from topology.flight.client_port import Call, ClientPort
 from topology.flight.operations import Path, named_parts, read_number
 from topology.flight.reading import packed_number

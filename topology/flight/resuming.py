@@ -154,6 +154,10 @@ class ResumingClient:
         """As `FlightClient.commit`."""
         self._do(lambda client: client.commit(stream, source, attempt, rows))
 
+    def discard(self, stream: str, attempts: str) -> None:
+        """As `FlightClient.discard`."""
+        self._do(lambda client: client.discard(stream, attempts))
+
     def finish(self, stream: str, source: str | None = None) -> None:
         """As `FlightClient.finish`."""
         self._do(lambda client: client.finish(stream, source))

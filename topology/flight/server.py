@@ -9,6 +9,7 @@ Operations (`operations.py` says how they are named):
          They are acknowledged with the rows and batches taken so far ("1200 12"): now and then, for metadata without
          a batch, and at the end, even if the last batch is refused.
   action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
+  action discard, stream, attempts   drops what attempts stage whose names begin so
   action offset, stream, source      answers with the rows that the source has sent
   action schema, stream              answers with the schema, or with nothing while it is not known
   action finish, stream [, source]
@@ -39,8 +40,8 @@ import pyarrow as pa
 from topology.checks.quotas import Quotas
 from topology.checks.rows_decoder import sound_schema
 from topology.entry.entry_of_lives import Entry
+from topology.entry.explained_stop import ExplainedStop, Failure
 from topology.entry.feeds import Delay, MicroBatchPart
-from topology.entry.ingest import ExplainedStop, Failure
 from topology.flight.client_port import Call, Chunk, ClientPort
 from topology.flight.operations import TAKE_OVER, Path, named_parts, read_counts, read_number, read_source
 from topology.flight.results_server import ResultsServer
@@ -88,6 +89,7 @@ class TopologyServer:
             pin=self._pin,
             schema=self._schema,
             commit=self._commit,
+            discard=self._discard,
             finish=self._finish,
             offset=self._offset,
         )
@@ -195,6 +197,13 @@ class TopologyServer:
         count = read_number(f"stream '{stream}', source '{source}'", rows)
         with self._explained:
             self._ingest.commit(stream, source, attempt, count)
+        return b""
+
+    def _discard(self, call: Call, path: Path, body: bytes) -> bytes:
+        stream, attempts = named_parts(path, "stream", "attempts")
+        self._require(call, Right.CONTROL, stream, attempt=attempts)
+        with self._explained:
+            self._ingest.discard(stream, attempts)
         return b""
 
     def _finish(self, call: Call, path: Path, body: bytes) -> bytes:

@@ -78,7 +78,10 @@ class Handle(ABC):
 
     @abstractmethod
     def open(self, stream: str, *sources: str) -> None:
-        """Announce physical sources before they send, so that none of their rows can come too late."""
+        """Announce physical sources before they send, so that none of their rows can come too late.
+
+        Repeated, it says that the sources are not idle, for as long as `idle_after` says.
+        """
 
     @abstractmethod
     def finish(self, stream: str | None = None, source: str | None = None) -> None:
@@ -173,6 +176,10 @@ class Handle(ABC):
     @abstractmethod
     def commit(self, stream: str, source: str, attempt: str, rows: int) -> None:
         """Make visible what other processes staged for a source; see `Ingest.commit`."""
+
+    @abstractmethod
+    def discard(self, stream: str, attempts: str) -> None:
+        """Drop what other processes staged and nobody will commit; see `Ingest.discard`."""
 
     @abstractmethod
     def pin(self, stream: str, schema: pa.Schema) -> None:

@@ -18,7 +18,8 @@ from functools import partial
 import pyarrow as pa
 
 from topology.entry.entry_of_lives import EntryOfLives
-from topology.entry.ingest import ExplainedStop, Ingest
+from topology.entry.explained_stop import ExplainedStop
+from topology.entry.ingest import Ingest
 from topology.flight.server import TopologyServer
 from topology.graph.errors import StoppedError, TaskError, TopologyError
 from topology.graph.graph import TaskName, Topology
@@ -185,6 +186,11 @@ class LocalTopology(RunningTopology):
         self.topology.require_input(stream)
         with self._explained:
             self._entry.commit(stream, source, attempt, rows)
+
+    def discard(self, stream: str, attempts: str) -> None:
+        self.topology.require_input(stream)
+        with self._explained:
+            self._entry.discard(stream, attempts)
 
     def stop(self) -> None:
         with self._succession, self._state:

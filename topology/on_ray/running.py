@@ -136,6 +136,10 @@ class RayTopology(RunningTopology):
         self.topology.require_input(stream)
         self._call(stream, lambda client: client.commit(stream, source, attempt, rows))
 
+    def discard(self, stream: str, attempts: str) -> None:
+        self.topology.require_input(stream)
+        self._call(stream, lambda client: client.discard(stream, attempts))
+
     def stop(self) -> None:
         """Stop the topology, for everyone who uses it."""
         self._end(self._stop_topology)

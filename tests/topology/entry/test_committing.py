@@ -145,6 +145,28 @@ def test_rows_of_a_straggler_are_dropped_after_the_commit() -> None:
     queue.ingest.stage("R", "p", "2", rows(1))
 
 
+def test_what_is_discarded_never_enters_and_nobody_waits_for_it() -> None:
+    queue = Queue()
+    queue.ingest.stage("R", "p", "job.1", rows(1))
+    queue.ingest.stage("R", "p", "job.2", rows(1))
+    queue.ingest.stage("R", "q", "job.3", rows(2))
+    queue.ingest.stage("R", "q", "other", rows(2, 3))
+    queue.ingest.stage("R", "won", "job.4", rows(4))
+    queue.ingest.commit("R", "won", "job.4", 1)
+    for _ in range(2):
+        queue.ingest.discard("R", "job.")
+    queue.ingest.stage("R", "late", "job.5", rows(5))
+    assert queue.ingest._streams["R"].staging._attempts == {}
+    assert set(queue.ingest.sources("R")) == {"won", "p", "q"}
+    with pytest.raises(InputError, match=r"'job\.nobody' has been committed already"):
+        queue.ingest.commit("R", "p", "job.1", 1)
+    queue.ingest.stage("R", "next", "task.1", rows(6))
+    queue.ingest.commit("R", "next", "task.1", 1)
+    assert sorted(entered(queue)) == [("next", [6]), ("won", [4])]
+    assert {End("default", source) for source in ("p", "q")} <= set(queue.messages)
+    queue.ingest.discard("R", "job.")
+
+
 def test_refused_rows_are_not_kept() -> None:
     queue = Queue()
     queue.ingest.stage("R", "p", "1", rows(1))

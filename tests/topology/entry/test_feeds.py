@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pyarrow as pa
 import pytest
 
 from tests.topology.entry.input_queue import Queue, announced
-from topology import Batch, Input, InputError, QuotaError, Quotas, SchemaError, SourceEndedError, Watermark
+from tests.topology.waiting import LONG
+from topology import (
+    Batch,
+    End,
+    Input,
+    InputError,
+    QuotaError,
+    Quotas,
+    SchemaError,
+    SourceEndedError,
+    StoppedError,
+    Watermark,
+)
 from topology.entry.feeds import Delay, MicroBatchPart
 from topology.entry.ingest import Ingest
 
@@ -27,6 +41,7 @@ class FedQueue(Queue):
 
     def commit(self, number: int, attempts: dict[str, int], query: str = "q") -> None:
         self.ingest.commit_micro_batch("R", "trips", query, number, attempts)
+        self.ingest.next_offset("R", "trips")  # waits until the rows have entered
 
     def write(self, number: int, **parts: pa.RecordBatch) -> None:
         self.commit(number, {attempt: self.stage(number, attempt, rows) for attempt, rows in parts.items()})
@@ -77,6 +92,35 @@ def test_nothing_enters_before_the_commit_and_losing_attempts_never_do(queue: Fe
     queue.commit(0, {"a2": 1})
     assert queue.entered == [(0, 1, "second try")]
     assert queue.staged == 0
+
+
+def test_the_next_micro_batch_is_staged_while_one_enters_and_its_commit_waits(queue: FedQueue) -> None:
+    queue.room.clear()
+    ingest = queue.ingest
+    ingest.commit_micro_batch("R", "trips", "q", 0, {"a": queue.stage(0, "a", rows((1, "a"), (2, "b")))})
+    staged = queue.stage(1, "a", rows((3, "c")))
+    with ThreadPoolExecutor(3) as threads:
+        waiting = [threads.submit(ingest.commit_micro_batch, "R", "trips", "q", 1, {"a": staged})]
+        waiting.append(threads.submit(ingest.next_offset, "R", "trips"))
+        assert not wait(waiting, 0.2).done
+        assert queue.entered == []
+        queue.room.set()
+        waiting[0].result(LONG)
+        assert waiting[1].result(LONG) in (2, 3)
+        threads.submit(ingest.finish, "R", "trips").result(LONG)
+    assert queue.entered == [(0, 1, "a"), (1, 2, "b"), (2, 3, "c")]
+    assert queue.messages[-1] == End("default", "trips")
+
+
+def test_an_entry_that_is_closed_lets_the_rows_of_a_commit_go(queue: FedQueue) -> None:
+    queue.room.clear()
+    queue.ingest.commit_micro_batch("R", "trips", "q", 0, {"a": queue.stage(0, "a", rows((1, "a")))})
+    queue.closed = True
+    queue.room.set()
+    queue.ingest.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "feed trips"]
+    with pytest.raises(StoppedError):
+        queue.ingest.commit_micro_batch("R", "trips", "q", 1, {})
 
 
 def test_a_committed_micro_batch_is_skipped_whole(queue: FedQueue) -> None:

@@ -58,6 +58,19 @@ def test_a_source_is_idle_once_after_its_last_rows_and_again_after_it_sent_again
     assert after(ingest, hand, taken, 5.0) == ["a"]
 
 
+def test_a_source_that_is_announced_again_is_not_idle() -> None:
+    ingest, hand, taken = entry()
+    for _ in range(3):
+        ingest.open("R", "a")
+        assert after(ingest, hand, taken, 4.0) == []
+    assert after(ingest, hand, taken, 1.0) == ["a"]
+    ingest.finish("R", "a")
+    ingest.open("R", "a")
+    before = len(taken)
+    ingest.report_idle()
+    assert len(taken) == before
+
+
 def test_a_stream_without_a_source_is_idle_too_until_it_has_one() -> None:
     ingest, hand, taken = entry()
     assert after(ingest, hand, taken, 5.0) == [""]

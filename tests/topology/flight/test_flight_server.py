@@ -231,6 +231,16 @@ def test_staged_rows_are_seen_once_after_their_commit(running: RunningTopology, 
     assert times(running.results()) == [1, 2, 3]
 
 
+def test_discarded_attempts_never_show(running: RunningTopology, client: FlightClient) -> None:
+    client.stage("in", "p0", "job.1", rows(1, 2))
+    client.discard("in", "job.")
+    client.stage("in", "p1", "job.2", rows(1, 2, 3))
+    with pytest.raises(InputError, match="0 have arrived"):
+        client.commit("in", "p1", "job.2", 3)
+    running.finish()
+    assert list(running.results()) == []
+
+
 def test_a_commit_of_rows_that_did_not_all_arrive_is_refused(running: RunningTopology, client: FlightClient) -> None:
     assert client.stage("in", "p0", "1", []) == 0
     client.stage("in", "p0", "1", rows(1, 2))
@@ -289,6 +299,7 @@ def test_each_right_has_a_token_of_its_own(running: RunningTopology) -> None:
         for refused in (
             lambda: client.finish("in"),
             lambda: client.commit("in", "a", "1", 0),
+            lambda: client.discard("in", "1"),
             lambda: client.send("other", "a", rows(1)),
             lambda: client.stage("other", "a", "1", rows(1)),
             lambda: list(client.results("results")),

@@ -46,7 +46,7 @@ SUBJECTS: list[object] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["open", "pin", "commit", "finish", "schema", "", "x" * 5000, b"\xff\x00"])
+@pytest.mark.parametrize("kind", ["open", "pin", "commit", "discard", "finish", "schema", "", "x" * 5000, b"\xff\x00"])
 def test_actions_with_any_subject_are_refused(victim: Victim, kind: str | bytes) -> None:
     for subject in SUBJECTS:
         for body in (b"", b"\xff" * 100):
