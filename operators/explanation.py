@@ -175,7 +175,26 @@ def _observed(join: ResolvedJoin, metrics: Metrics) -> Iterator[str]:
         if about or task.busy_seconds >= 0.05:
             yield f"{task.component}[{task.task}]: {', '.join([f'{task.busy_seconds:.2f} s busy', *about])}"
     for task in metrics.tasks:
+        if "division" in task.details:
+            yield from _division(task)
+    for task in metrics.tasks:
         yield from _chosen_now(join, task)
+
+
+def _division(task: TaskMetrics) -> Iterator[str]:
+    """How keys are divided among elements, and what that costs: as expected from the newest rows, and as seen."""
+    division = task.details["division"]
+    expected, observed = division["expected"], division["observed"]
+    of = f" of {division['of']}" if division["of"] else ""
+    held = task.own["maps_in_use"]
+    maps = "" if held == 1 else f"; rows are stored by {held:.0f} divisions"
+    yield f"{task.component}: by {division['by']}{of}, divided anew {task.own['maps']:.0f} times{maps}"
+    expects = f"{expected['sent']:.2f} expected by the newest rows"
+    yield f"{task.component}: {observed['sent']:.2f} rows sent for each row, at least 1; {expects}"
+    for name, loads in (("rows sent to each element", observed["loads"]), ("work expected of each", expected["loads"])):
+        busiest = max(loads) * len(loads) / (sum(loads) or 1)
+        shown = ", ".join(f"{load:.1%}" for load in loads)
+        yield f"{task.component}, {name}: {shown}; the busiest {busiest:.2f} times the mean"
 
 
 def _chosen_now(join: ResolvedJoin, task: TaskMetrics) -> Iterator[str]:

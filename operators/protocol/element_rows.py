@@ -27,11 +27,12 @@ _ENDS: dict[str, tuple[float, float]] = {"d": (-np.inf, np.inf), "l": (int(_INTE
 
 @dataclass(frozen=True)
 class ElementRows:
-    """Consecutive rows of one side, the first at position `first`.
+    """Rows of one side, the first at position `first`; consecutive ones, unless their positions are listed.
 
     keys:      what is stored of each row, one column per dimension.
     intervals: the keys of the other side that each row matches, per dimension.
     live:      the positions of the other side that each row may meet.
+    positions: of the rows, ascending, where an element gets some of a step's rows; None: they are consecutive.
     """
 
     first: int
@@ -39,6 +40,7 @@ class ElementRows:
     keys: tuple[Keys, ...]
     intervals: tuple[Interval, ...]
     live: Live
+    positions: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.live)
@@ -52,6 +54,7 @@ class ElementRows:
     def nbytes(self) -> int:
         """Bytes of all columns."""
         held = self.seq.nbytes + self.live.start.nbytes + self.live.end.nbytes
+        held += 0 if self.positions is None else self.positions.nbytes
         for keys, interval in zip(self.keys, self.intervals, strict=True):
             held += keys.values.nbytes + interval.low.nbytes + interval.high.nbytes
         return held
@@ -69,6 +72,8 @@ class ElementRows:
                 else:
                     left_out[name] = known
         columns |= {"first": pa.array(self.live.start), "end": pa.array(self.live.end), "seq": pa.array(self.seq)}
+        if self.positions is not None:
+            columns["position"] = pa.array(self.positions)
         return pa.record_batch(columns, metadata=left_out or None)
 
     def to_batch(self, side: int, born: float = 0.0) -> Batch:
@@ -86,25 +91,47 @@ class ElementRows:
         """Unpack, unless the batch still carries its rows. `negated[d]`: dimension d is negated."""
         if isinstance(batch.memo, ElementRows):
             return batch.memo
-        rows = batch.rows
+        return cls.from_arrow(batch.rows, batch.first, negated)
+
+    @classmethod
+    def from_arrow(cls, rows: pa.RecordBatch, first: int, negated: Sequence[bool]) -> ElementRows:
+        """Unpack packed rows, the first at position `first`."""
         keys = tuple(keys_of(rows.column(f"key{index}")) for index in range(len(negated)))
         intervals = tuple(
             Interval(_bound(rows, f"low{index}", one), _bound(rows, f"high{index}", one), negated[index])
             for index, one in enumerate(keys)
         )
         live = Live(values_of(rows.column("first")), values_of(rows.column("end")))
-        return cls(batch.first, values_of(rows.column("seq")), keys, intervals, live)
+        positions = values_of(rows.column("position")) if "position" in rows.schema.names else None
+        return cls(first, values_of(rows.column("seq")), keys, intervals, live, positions)
 
     def between(self, start: int, stop: int) -> ElementRows:
         """The rows from number `start` to before `stop` of this batch."""
         part = slice(start, stop)
+        positions = None if self.positions is None else self.positions[part]
         return ElementRows(
-            self.first + start,
+            self.first + start if positions is None or not len(positions) else int(positions[0]),
             self.seq[part],
             tuple(Keys(keys.values[part], None if keys.valid is None else keys.valid[part]) for keys in self.keys),
             tuple(Interval(one.low[part], one.high[part], one.negated) for one in self.intervals),
             Live(self.live.start[part], self.live.end[part]),
+            positions,
         )
+
+    def taken(self, rows: Int64) -> ElementRows:
+        """Some of the rows, by their ascending numbers; at least one. Cost: O(rows) for each column."""
+        keys = tuple(Keys(one.values[rows], None if one.valid is None else one.valid[rows]) for one in self.keys)
+        intervals = tuple(
+            Interval(
+                part.values if one.low is own.values else one.low[rows],
+                part.values if one.high is own.values else one.high[rows],
+                one.negated,
+            )
+            for one, own, part in zip(self.intervals, self.keys, keys, strict=True)
+        )
+        positions = self.first + rows if self.positions is None else self.positions[rows]
+        live = Live(self.live.start[rows], self.live.end[rows])
+        return ElementRows(int(positions[0]), self.seq[rows], keys, intervals, live, positions)
 
 
 _OWN_KEY = "key"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from operators.intake.gate import SEQ
 from operators.intake.time_unit import TIME
-from operators.protocol.answers import counts_of, matches_of
+from operators.protocol.answers import answered_rows, counts_of, matches_of
 from operators.protocol.columns import values_of
 from operators.protocol.expired_rows import ExpiredRows
 from operators.protocol.limits import Limits
@@ -132,10 +132,11 @@ class CollectorTask(Task):
             case JoinStream.MATCHES:
                 side = stream.side
                 assert batch.first >= self._probes[side].first, "an element has punctuated before it had answered"
-                self._waiting[side].append(Answer(origin.index, batch.first, matches_of(batch)))
+                answer = Answer(origin.index, batch.first, matches_of(batch), answered_rows(batch))
+                self._waiting[side].append(answer)
                 return () if self._aligned else self._emit_open()
             case JoinStream.COUNTS:
-                self._results.count(stream.side, batch.first, counts_of(batch))
+                self._results.count(stream.side, batch.first, counts_of(batch), answered_rows(batch))
             case JoinStream.TOTALS:
                 self._results.total(batch.first, batch.rows.columns)
             case JoinStream.PAYLOAD:

@@ -87,8 +87,8 @@ class PairFilter:
             if hashes is None or not hashes.hold:
                 tested = len(answer.matches.positions)
                 texts = (self._payload.texts(LEFT, settling.left), self._payload.texts(RIGHT, settling.right))
-                matches = settling.settle(side, answer.first, answer.matches, texts)
-                answer = Answer(answer.origin, answer.first, matches)
+                answer = answer.filled()
+                answer = answer.with_matches(settling.settle(side, answer.first, answer.matches, texts))
         for expression, wanted in self._conditions:
             if len(answer.matches.positions):
                 tested = max(tested, len(answer.matches.positions))
@@ -96,7 +96,7 @@ class PairFilter:
                 kept = _is_true(evaluate(expression, column, len(answer.matches.positions))) == wanted
                 if not kept.all():
                     offsets = np.concatenate([[0], np.cumsum(kept)])[answer.matches.offsets]
-                    answer = Answer(answer.origin, answer.first, Matches(offsets, answer.matches.positions[kept]))
+                    answer = answer.with_matches(Matches(offsets, answer.matches.positions[kept]))
         self.tested += tested
         return answer
 

@@ -108,7 +108,8 @@ def runs_of(
         # for every row the mutable part's positions follow those of the segments; where not, `_add_runs` sees it
         filled.sort(key=lambda answer: int(answer.matches.positions[0]) if ordered else 0)
         for answer in filled:
-            _count_runs(frozen(answer.matches.offsets), answer.first - rows[side].first, counts[side])
+            first = rows[side].first
+            _count_runs(frozen(answer.matches.offsets), answer.listed_rows, answer.first - first, first, counts[side])
             told.append((side, answer))
     starts = tuple(np.empty(len(each), np.int64) for each in counts)
     in_both = _start_runs(frozen(rows[LEFT].seq), frozen(rows[RIGHT].seq), *map(frozen, counts), *starts)
@@ -122,7 +123,7 @@ def runs_of(
     for side, answer in told:
         positions = frozen(answer.matches.positions)
         held.append(positions)
-        at = answer.first - rows[side].first, answer.first, positions.ctypes.data
+        at = answer.listed_rows, answer.first, rows[side].first, positions.ctypes.data
         if not _add_runs(
             side, *at, frozen(answer.matches.offsets), positions, starts[side], last[side], sides, later, sources, ends
         ):
@@ -132,10 +133,14 @@ def runs_of(
 
 
 @kernel
-def _count_runs(offsets: Int64, first: int, counts: Int64) -> None:
-    """Count a run for each row that an answer has matches for; its first row is number `first`."""
+def _count_runs(offsets: Int64, listed: Int64, number: int, first: int, counts: Int64) -> None:
+    """Count a run for each row that an answer has matches for.
+
+    Its rows are at the positions `listed`, where position `first` is row number 0, or if none are listed, row `number`
+    and those behind it.
+    """
     for i in range(offsets.size - 1):
-        counts[first + i] += offsets[i + 1] > offsets[i]
+        counts[listed[i] - first if listed.size else number + i] += offsets[i + 1] > offsets[i]
 
 
 @kernel
@@ -163,8 +168,9 @@ def _start_runs(
 @kernel
 def _add_runs(
     side: int,
-    first: int,
+    listed: Int64,
     position: int,
+    first: int,
     source: int,
     offsets: Int64,
     positions: Int64,
@@ -175,15 +181,17 @@ def _add_runs(
     sources: Int64,
     ends: Int64,
 ) -> bool:
-    """Add the runs of an answer to the rows of a side from number `first` and `position` on; `ends` gets their sizes.
+    """Add the runs of an answer to rows of a side; `ends` gets their sizes.
 
+    Its rows are at the positions `listed`, or if none are listed, from `position` on. Position `first` is row number 0.
     `next_run` advances. `last` holds the last position of each row so far, or is empty if nobody asks; False if one of
     the answer does not follow it.
     """
     for i in range(offsets.size - 1):
         begin, end = offsets[i], offsets[i + 1]
         if begin < end:
-            row = first + i
+            at = listed[i] if listed.size else position + i
+            row = at - first
             if last.size:
                 if positions[begin] <= last[row]:
                     return False
@@ -191,7 +199,7 @@ def _add_runs(
             run = next_run[row]
             next_run[row] = run + 1
             sides[run] = side
-            later[run] = position + i
+            later[run] = at
             sources[run] = source + POSITION_BYTES * begin
             ends[run + 1] = end - begin
     return True

@@ -84,8 +84,8 @@ class ResultMaker(ABC):
         """As `complete`, from the elements' answers."""
         return self.complete(rows, (answers[LEFT].merged, answers[RIGHT].merged), ordered)
 
-    def count(self, side: int, first: int, counts: Int64) -> None:
-        """Take an element's numbers of matches for rows of a side, the first at position `first`."""
+    def count(self, side: int, first: int, counts: Int64, rows: Int64 | None = None) -> None:
+        """Take an element's numbers of matches for rows of a side, from position `first` on, or at positions `rows`."""
         raise AssertionError("only a count join asks for counts")
 
     def total(self, first: int, totals: list[pa.Array]) -> None:
@@ -144,12 +144,16 @@ class CountedRows(ResultMaker):
         self._shown = (GrowingArray(np.bool_), GrowingArray(np.bool_))
         self._counts = (GrowingArray(np.int64), GrowingArray(np.int64))
 
-    def count(self, side: int, first: int, counts: Int64) -> None:
+    def count(self, side: int, first: int, counts: Int64, rows: Int64 | None = None) -> None:
         own = self._counts[side]
-        lacking = first + len(counts) - own.base - len(own)
+        end = first + len(counts) if rows is None else int(rows[-1]) + 1
+        lacking = end - own.base - len(own)
         if lacking > 0:
             own.append(np.zeros(lacking, np.int64))
-        own.values[first - own.base :][: len(counts)] += counts
+        if rows is None:
+            own.values[first - own.base :][: len(counts)] += counts
+        else:
+            own.values[rows - own.base] += counts
 
     def arrive(self, side: int, seqs: Int64, hidden: Bool | None) -> None:
         self._shown[side].append(np.ones(len(seqs), np.bool_) if hidden is None else ~hidden)

@@ -19,28 +19,59 @@ from indexes import Matches, frozen, kernel
 
 Int64 = npt.NDArray[np.int64]
 
+_CONSECUTIVE: Int64 = frozen(np.empty(0, np.int64))
+
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of input number `origin` to consecutive probe rows of one side, the first at position `first`."""
+    """The answer of input number `origin` to probe rows of one side, the first at position `first`.
+
+    rows: the positions of the rows, ascending, of an element that gets some of a step's rows; None: consecutive ones.
+    """
 
     origin: int
     first: int
     matches: Matches
+    rows: Int64 | None = None
 
     @property
     def end(self) -> int:
         """The position after the last row's."""
-        return self.first + len(self.matches)
+        return self.first + len(self.matches) if self.rows is None else int(self.rows[-1]) + 1
+
+    @property
+    def row_positions(self) -> Int64:
+        """The position of each row. Cost: O(rows) where they are consecutive."""
+        return np.arange(self.first, self.end) if self.rows is None else self.rows
+
+    @property
+    def listed_rows(self) -> Int64:
+        """The positions of the rows for kernels: none where they are consecutive."""
+        return _CONSECUTIVE if self.rows is None else frozen(self.rows)
+
+    def with_matches(self, matches: Matches) -> Answer:
+        """Other matches of the same rows."""
+        return Answer(self.origin, self.first, matches, self.rows)
+
+    def filled(self) -> Answer:
+        """The same answer to consecutive rows; those between its own have no matches. Cost: O(positions spanned)."""
+        if self.rows is None:
+            return self
+        counts = np.zeros(self.end - self.first + 1, np.int64)
+        counts[1 + self.rows - self.first] = np.diff(self.matches.offsets)
+        return Answer(self.origin, self.first, Matches(np.cumsum(counts), self.matches.positions))
 
     def split(self, position: int) -> tuple[Answer, Answer]:
         """The answers to the rows before `position`, and to the others."""
-        rows = position - self.first
+        rows = position - self.first if self.rows is None else int(np.searchsorted(self.rows, position))
         offsets, positions = self.matches.offsets, self.matches.positions
         cut = offsets[rows]
+        before, after = Matches(offsets[: rows + 1], positions[:cut]), Matches(offsets[rows:] - cut, positions[cut:])
+        if self.rows is None:
+            return Answer(self.origin, self.first, before), Answer(self.origin, position, after)
         return (
-            Answer(self.origin, self.first, Matches(offsets[: rows + 1], positions[:cut])),
-            Answer(self.origin, position, Matches(offsets[rows:] - cut, positions[cut:])),
+            Answer(self.origin, self.first, before, self.rows[:rows]),
+            Answer(self.origin, int(self.rows[rows]), after, self.rows[rows:]),
         )
 
 
@@ -81,11 +112,17 @@ class WaitingAnswers:
 def merge_answers(answers: Iterable[Answer], first: int, end: int, ordered: bool) -> Matches:
     """Merge all answers to the rows at positions [first, end); a row without an answer has no matches.
 
-    ordered: sort by position within each row, as each origin's answers are. They are merged two by two.
+    ordered: sort by position within each row, as each origin's answers are. They are merged two by two, or row by row
+             where each element has answered only some of the rows.
     Cost: O(matches), times the logarithm of the number of origins when ordered.
     """
+    answers = list(answers)
     if not ordered:
-        return _gather(list(answers), first, end)
+        return _gather(answers, first, end)
+    if any(answer.rows is not None for answer in answers):
+        gathered = _gather([answer for answer in answers if len(answer.matches.positions)], first, end)
+        _merge_runs(frozen(gathered.offsets), gathered.positions)
+        return gathered
     by_origin: dict[int, list[Answer]] = {}
     for answer in answers:
         if len(answer.matches.positions):
@@ -158,23 +195,30 @@ def later_rows(first: int, matches: Matches) -> Int64:
 
 def pairs_of(side: int, answer: Answer) -> tuple[Int64, Int64]:
     """The left and the right positions of the pairs of an answer to rows of a side. Cost: O(rows + matches)."""
-    later, earlier = later_rows(answer.first, answer.matches), answer.matches.positions
+    later = np.repeat(answer.row_positions, np.diff(answer.matches.offsets))
+    earlier = answer.matches.positions
     return (earlier, later) if side else (later, earlier)
 
 
 def _gather(answers: Sequence[Answer], first: int, end: int) -> Matches:
     """Each row's matches together, in the order of the answers."""
-    if len(answers) == 1 and answers[0].first == first and answers[0].end == end:
+    if len(answers) == 1 and answers[0].rows is None and answers[0].first == first and answers[0].end == end:
         return answers[0].matches
     offsets = np.zeros(end - first + 1, np.int64)
     for answer in answers:
-        offsets[1 + answer.first - first : 1 + answer.end - first] += np.diff(answer.matches.offsets)
+        if answer.rows is None:
+            offsets[1 + answer.first - first : 1 + answer.end - first] += np.diff(answer.matches.offsets)
+        else:
+            offsets[1 + answer.rows - first] += np.diff(answer.matches.offsets)
     np.cumsum(offsets, out=offsets)
     positions = np.empty(offsets[-1], np.int64)
     cursor = offsets[:-1].copy()
     for answer in answers:
-        part = cursor[answer.first - first : answer.end - first]
-        _append_rows(frozen(answer.matches.offsets), frozen(answer.matches.positions), part, positions)
+        own = frozen(answer.matches.offsets), frozen(answer.matches.positions)
+        if answer.rows is None:
+            _append_rows(*own, cursor[answer.first - first : answer.end - first], positions)
+        else:
+            _append_listed_rows(*own, frozen(answer.rows), first, cursor, positions)
     return Matches(offsets, positions)
 
 
@@ -192,6 +236,68 @@ def _append_rows(offsets: Int64, positions: Int64, cursor: Int64, target: Int64)
             target[place] = positions[source]
             place += 1
         cursor[row] = place
+
+
+@kernel
+def _append_listed_rows(
+    offsets: Int64, positions: Int64, rows: Int64, first: int, cursor: Int64, target: Int64
+) -> None:
+    for number in range(rows.size):
+        row = rows[number] - first
+        place = cursor[row]
+        for source in range(offsets[number], offsets[number + 1]):
+            target[place] = positions[source]
+            place += 1
+        cursor[row] = place
+
+
+@kernel
+def _merge_runs(offsets: Int64, positions: Int64) -> None:
+    """Sort within each row, whose positions are ascending runs one behind the other; most rows are one run.
+
+    A row with several runs merges the first two, then the result with the next, and so on with few; each pass over the
+    row halves the number of its runs.
+
+        3 9 | 1 4 | 2        1 3 4 9 | 2        1 2 3 4 9
+    """
+    spare = np.empty(0, np.int64)
+    for row in range(offsets.size - 1):
+        begin, end = offsets[row], offsets[row + 1]
+        sorted_to = begin + 1
+        while sorted_to < end and positions[sorted_to - 1] <= positions[sorted_to]:
+            sorted_to += 1
+        if sorted_to >= end:
+            continue
+        if spare.size < end - begin:
+            spare = np.empty(2 * (end - begin), np.int64)
+        runs = 2
+        while runs > 1:
+            runs = 0
+            at = begin
+            while at < end:
+                middle = at + 1
+                while middle < end and positions[middle - 1] <= positions[middle]:
+                    middle += 1
+                stop = min(middle + 1, end)
+                while stop < end and positions[stop - 1] <= positions[stop]:
+                    stop += 1
+                a, b, place = at, middle, 0
+                while a < middle and b < stop:
+                    if positions[a] <= positions[b]:
+                        spare[place] = positions[a]
+                        a += 1
+                    else:
+                        spare[place] = positions[b]
+                        b += 1
+                    place += 1
+                while a < middle:
+                    spare[place] = positions[a]
+                    a += 1
+                    place += 1
+                for source in range(place):  # what is left of the second run is in its place
+                    positions[at + source] = spare[source]
+                at = stop
+                runs += 1
 
 
 @kernel

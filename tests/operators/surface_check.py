@@ -29,6 +29,7 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
     "PanJoin": lambda cores: PanJoin(workers=cores, subwindow=3),
     "IndexJoin": lambda cores: IndexJoin(MERGING, threads=cores),
     "IndexJoin, chosen": lambda cores: IndexJoin(threads=1, index="auto"),
+    "IndexJoin, divided": lambda cores: IndexJoin(MERGING, threads=cores, partitions=1 << cores, rows_per_map=5),
     "HandshakeJoin": lambda cores: HandshakeJoin(cores=cores),
     "HandshakeJoin, original": lambda cores: HandshakeJoin(cores=cores, low_latency=False),
 }

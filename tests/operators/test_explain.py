@@ -86,6 +86,17 @@ def test_a_running_join_shows_how_selective_it_is_now_and_what_would_be_chosen()
         assert re.search(r" leaves \d\.\d\d%; index BPlusTree, as it would be chosen now: as asked for", line)
 
 
+def test_it_shows_how_keys_are_divided_and_what_that_costs() -> None:
+    join = StreamJoin("R", "S", "R.k = S.k", CountWindow(90), using=IndexJoin(threads=1, partitions=2))
+    assert "divider <- router  (by hashes of the keys of R.k = S.k; divides anew when" in section(join, "elements")
+    rows = pa.table({"k": list(range(400))})
+    observed = section(join.run({"R": rows, "S": rows}), "observed")
+    assert "divider: by hashes of keys of R.k = S.k, divided anew 0 times\n" in observed
+    assert "divider: 1.00 rows sent for each row, at least 1; 1.00 expected by the newest rows" in observed
+    loads = r"rows sent to each element: \d+\.\d%, \d+\.\d%; the busiest 1\.\d\d times the mean"
+    assert re.search(loads, observed)
+
+
 def test_spo_join_shows_which_comparisons_it_would_index_now() -> None:
     """The first rows decide for good; later ones may be different."""
     condition = "R.x < S.x AND R.y < S.y AND R.z < S.z"

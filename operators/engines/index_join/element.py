@@ -13,8 +13,7 @@ from itertools import pairwise, zip_longest
 import numpy as np
 import pyarrow as pa
 
-from indexes import Interval, Keys, Matches, WindowIndex, prepare_kernels
-from operators.engines.index_join.key_share import KeyShare
+from indexes import Keys, Matches, WindowIndex, prepare_kernels
 from operators.engines.shared.answering import Answering
 from operators.engines.shared.index_setting import IndexSetting, index_note
 from operators.engines.shared.live_sample import LiveSample
@@ -51,7 +50,6 @@ class IndexJoinElement(Bolt):
     setting: IndexSetting
     threads: int
     counts: bool = False
-    dividing: int | None = None
 
     @property
     def outputs(self) -> Mapping[str, pa.Schema | None]:
@@ -65,26 +63,19 @@ class IndexJoinElement(Bolt):
         prepare_kernels()
 
     def build(self, context: TaskContext) -> Task:
-        share = None
-        if context.parallelism > 1:
-            assert self.dividing is not None, "only an equality divides the work"
-            share = KeyShare(context.task, context.parallelism, self.dividing)
-        return IndexJoinTask(self, share)
+        return IndexJoinTask(self)
 
 
 class IndexJoinTask(Task):
-    """Owns the two indexes. It uses threads, but only while it handles one message.
+    """Owns the two indexes. It uses threads, but only while it handles one message."""
 
-    share: the keys that are stored and searched for here; None: all.
-    """
-
-    def __init__(self, description: IndexJoinElement, share: KeyShare | None = None) -> None:
+    def __init__(self, description: IndexJoinElement) -> None:
         self._description = description
-        self._share = share
         self._limits = Limits()
         self._items: dict[int, list[ElementRows | None]] = {}
         self._indexes: list[WindowIndex | None] = [None, None]
         self._stored = [0, 0]
+        self._setting = description.setting
         self._answering = Answering(threads=description.threads)
         self._sample = LiveSample()
 
@@ -95,7 +86,6 @@ class IndexJoinTask(Task):
         else:
             (last,) = batch.labels
             rows = ElementRows.from_batch(batch, self._description.negated)
-            rows = rows if self._share is None else self._share.own(rows)
             self._items.setdefault(last, [None, None])[stream.side] = rows
         return ()
 
@@ -105,14 +95,12 @@ class IndexJoinTask(Task):
             for last, rows in self._items.items()
         ]
         self._items = {}
-        self._insert(items)
+        parts: list[list[ElementRows]] = [[rows for item in items if (rows := item.rows[side])] for side in (0, 1)]
+        self._insert(parts, parts)
         yield from self._answering.answer_all(items, self._probe, self._count if self._limits.counting else None)
         if not items or items[-1].last.seq != punctuation.seq:
             yield Emit(punctuation)
-        for side in (LEFT, RIGHT):
-            index = self._indexes[side]
-            if index is not None:
-                index.expire(self._limits.live[side])
+        self._expire(self._limits.live)
 
     def metrics(self) -> Mapping[str, float]:
         chosen = {f"index:{type(index).__name__}": 1.0 for index in self._indexes if index is not None}
@@ -128,9 +116,9 @@ class IndexJoinTask(Task):
         """How selective the comparisons are now (see `LiveSample`), and which index each side has and would get now."""
         indexes = {}
         for side, name in enumerate(SIDES):
-            index, seen = self._indexes[side], self._sample.observed(side, self._description.setting.rows[side])
+            index, seen = self._indexes[side], self._sample.observed(side, self._setting.rows[side])
             if index is not None and seen is not None:
-                now = self._description.setting.choice(side, seen)
+                now = self._setting.choice(side, seen)
                 indexes[name] = {"has": type(index).__name__, "now": now.index, "reason": now.reason}
         return {"selectivity": self._sample.details(), "index": indexes} if indexes else {}
 
@@ -141,35 +129,33 @@ class IndexJoinTask(Task):
             if index is not None:
                 index.check_invariants()
 
-    def _insert(self, items: Sequence[Step]) -> None:
-        """Store the rows of all items, before any of them probes."""
-        parts: list[list[ElementRows]] = [[rows for item in items if (rows := item.rows[side])] for side in (0, 1)]
+    def _insert(self, parts: Sequence[Sequence[ElementRows]], probing: Sequence[Sequence[ElementRows]]) -> None:
+        """Store rows of both sides, in parts that follow each other, before any row probes."""
         threads_of_a_side = -(-self._description.threads // max(1, sum(map(bool, parts))))
         inserts = []
         for side in (LEFT, RIGHT):
+            newest = [rows[side][-1] if rows[side] else None for rows in (parts, probing)]
+            self._sample.note(side, *newest)
             if parts[side]:
-                self._sample.note(side, *self._sampled(parts[side][-1]))
-                index = self._indexes[side] or self._make(side, parts)
+                probes = probing[1 - side]
+                index = self._indexes[side] or self._make(side, parts[side][0], probes[0] if probes else None)
                 self._indexes[side] = index
-                self._stored[side] += sum(self._own(rows) for rows in parts[side])
+                self._stored[side] += sum(map(len, parts[side]))
                 shares = threads_of_a_side if index.concurrent_inserts else 1
                 inserts.append([(index, share) for share in _shared_out(parts[side], shares)])
         # the sides in turn, so that blocking merges fall together and are done by two threads
         turns = [insert for turn in zip_longest(*inserts) for insert in turn if insert is not None]
         work_through(turns, _store, self._description.threads)
 
-    def _own(self, rows: ElementRows) -> int:
-        """How many of the rows belong to this element."""
-        return len(rows) if self._share is None else int(rows.keys[self._share.dimension].mask().sum())
+    def _make(self, side: int, rows: ElementRows, probes: ElementRows | None) -> WindowIndex:
+        """The index for a side, chosen with the first rows to store and to probe it."""
+        return self._setting.make(side, rows.keys, None if probes is None else probes.intervals)
 
-    def _make(self, side: int, parts: list[list[ElementRows]]) -> WindowIndex:
-        probes = parts[1 - side]
-        keys, _ = self._sampled(parts[side][0])
-        return self._description.setting.make(side, keys, self._sampled(probes[0])[1] if probes else None)
-
-    def _sampled(self, rows: ElementRows) -> tuple[Sequence[Keys], Sequence[Interval]]:
-        """The keys and intervals of the rows that concern this element."""
-        return (rows.keys, rows.intervals) if self._share is None else self._share.sample(rows)
+    def _expire(self, live: tuple[int, int]) -> None:
+        for side in (LEFT, RIGHT):
+            index = self._indexes[side]
+            if index is not None:
+                index.expire(live[side])
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         index = self._indexes[1 - side]

@@ -80,7 +80,7 @@ class Answering:
     def _emitted(self, piece: Step, answer: Answer) -> Iterator[Emit]:
         """Emit the answer of a piece; let pieces grow while they have few matches."""
         for side, rows, matches in answer:
-            yield Emit(matches_batch(side, rows.first, matches))
+            yield Emit(matches_batch(side, rows.first, matches, rows.positions))
         most_found = max((len(matches.positions) for _, _, matches in answer), default=0)
         if 4 * most_found < self._most and 2 * piece.size > self._piece:
             self._piece *= 2
@@ -126,5 +126,5 @@ def _counts(step: Step, count: Count) -> Iterator[Emit]:
     for side in (LEFT, RIGHT):
         rows = step.rows[side]
         if rows is not None and len(rows):
-            yield Emit(counts_batch(side, rows.first, count(side, rows)))
+            yield Emit(counts_batch(side, rows.first, count(side, rows), rows.positions))
     yield Emit(step.last)

@@ -9,6 +9,7 @@ import numpy as np
 
 from indexes import Interval, Keys, Observed
 from operators.engines.shared.selectivity import shares_of
+from operators.protocol.element_rows import ElementRows
 from operators.protocol.sides import LEFT, RIGHT, SIDES
 
 LIVE_KEYS, LIVE_PROBES = 512, 64
@@ -25,14 +26,14 @@ class LiveSample:
         self._keys: list[list[Keys] | None] = [None, None]
         self._intervals: list[list[Interval] | None] = [None, None]
 
-    def note(self, side: int, keys: Sequence[Keys], intervals: Sequence[Interval]) -> None:
-        """Rows of a side have come. Cost: O(LIVE_KEYS + LIVE_PROBES) for each dimension."""
-        if len(keys[0]):
-            self._keys[side] = [_copied(column) for column in keys]
-        if len(intervals[0]):
+    def note(self, side: int, stored: ElementRows | None, probing: ElementRows | None) -> None:
+        """Rows of a side have come, to be stored and to probe. Cost: O(LIVE_KEYS + LIVE_PROBES) for each dimension."""
+        if stored is not None and len(stored):
+            self._keys[side] = [_copied(column) for column in stored.keys]
+        if probing is not None and len(probing):
             self._intervals[side] = [
                 Interval(np.array(one.low[:LIVE_PROBES]), np.array(one.high[:LIVE_PROBES]), one.negated)
-                for one in intervals
+                for one in probing.intervals
             ]
 
     def shares(self, side: int) -> list[float] | None:

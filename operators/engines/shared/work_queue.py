@@ -59,7 +59,7 @@ class WorkQueueTask(StepTask):
     def on_step(self, step: Step) -> Iterable[Emit]:
         yield Emit(step.limits.to_batch())
         taken = [0, 0]
-        for last in self._ends(step):
+        for last in item_ends(step, self._item_rows):
             self._items += 1
             for side in (LEFT, RIGHT):
                 rows, begin = step.rows[side], taken[side]
@@ -75,10 +75,11 @@ class WorkQueueTask(StepTask):
     def metrics(self) -> Mapping[str, float]:
         return {"work_items": float(self._items)}
 
-    def _ends(self, step: Step) -> list[int]:
-        """The sequence numbers at which an item ends: every `item_rows`-th, and the last."""
-        seqs = [rows.seq for rows in step.rows if rows is not None and len(rows)]
-        if not seqs:
-            return []
-        first, last = int(min(each[0] for each in seqs)), int(max(each[-1] for each in seqs))
-        return [*range(first + self._item_rows - 1, last, self._item_rows), last]
+
+def item_ends(step: Step, numbers: int) -> list[int]:
+    """The sequence numbers at which an item ends: every so-many-th, and the last."""
+    seqs = [rows.seq for rows in step.rows if rows is not None and len(rows)]
+    if not seqs:
+        return []
+    first, last = int(min(each[0] for each in seqs)), int(max(each[-1] for each in seqs))
+    return [*range(first + numbers - 1, last, numbers), last]

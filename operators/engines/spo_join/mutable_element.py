@@ -84,7 +84,7 @@ class MutableTask(StepTask):
             rows = step.rows[side]
             self._indexes[side].expire(step.limits.handover[side])
             if rows is not None and len(rows):
-                self._sample.note(side, rows.keys, rows.intervals)
+                self._sample.note(side, rows, rows)
                 self._indexes[side].insert(rows.keys)
         return self._answering.answer(step, self._probe, self._count if step.limits.counting else None)
 

@@ -31,6 +31,7 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
     "SPOJoin, chained": lambda cores: SPOJoin(elements=cores, merge_interval=3, immutable="chained"),
     "IndexJoin": lambda cores: IndexJoin(threads=cores),
     "IndexJoin, chosen": lambda cores: IndexJoin(threads=1, index="auto"),
+    "IndexJoin, divided": lambda cores: IndexJoin("auto", 1, partitions=1 + cores, rows_per_map=4),
     "ScaleJoin": lambda cores: ScaleJoin(threads=cores),
     "ScaleJoin, grid": lambda cores: ScaleJoin(threads=cores, index="GridIndex"),
     "SplitJoin": lambda cores: SplitJoin(cores=cores, fanout=2),

@@ -124,9 +124,9 @@ def test_a_row_with_very_many_matches_is_answered_in_pieces(threads: int, monkey
 def noting(held: list[int]) -> Any:
     from operators.protocol.answers import matches_batch
 
-    def note(side: int, first: int, matches: Matches) -> Batch:
+    def note(side: int, first: int, matches: Matches, rows: np.ndarray | None) -> Batch:
         held.append(len(matches.positions))
-        return matches_batch(side, first, matches)
+        return matches_batch(side, first, matches, rows)
 
     return note
 
