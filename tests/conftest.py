@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,12 @@ from tests import leftover_processes, skips_in_ci, tiers
 
 # Tests do not depend on which kernels an earlier run has compiled; some are about the Python form.
 os.environ.setdefault("INTERLACE_KERNELS", "compiled")
+
+# A JVM of the tests lives for seconds, so it compiles quickly rather than well, and has one thread for its garbage.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", SHORT_LIVED)
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_settings"))
 
 # The first example of a test may compile a kernel, and the machine may be busy: no test is judged by its time.
 settings.register_profile("interlace", deadline=None, print_blob=True)
@@ -38,8 +45,7 @@ def ray_cluster() -> Iterator[None]:
     ray.init(
         address="local",
         num_cpus=4,
-        include_dashboard=True,  # it serves Ray's state API
-        dashboard_port=0,
+        include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
         object_store_memory=80 * 1024 * 1024,

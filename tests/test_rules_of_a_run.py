@@ -151,27 +151,31 @@ import pytest
 @pytest.fixture(scope="session")
 def {fixture}():
     with Path("{log}").open("a") as log:
-        log.write("started ")
+        log.write("{fixture} ")
 """
 USERS = """
 import pytest
 
 @pytest.mark.parametrize("n", range(5))
-def test_with_it({fixture}, n):
+def test_with_{fixture}({fixture}, n):
     pass
 
 @pytest.mark.parametrize("n", range(5))
-def test_without(n):
+def test_without_{fixture}(n):
     pass
 """
 
 
-@pytest.mark.parametrize(("fixture", "starts"), [("ray_cluster", 1), ("spark", 1), ("machines", 2), ("another", 2)])
-def test_a_cluster_starts_once_although_there_are_two_workers(tmp_path: Path, fixture: str, starts: int) -> None:
+@pytest.mark.parametrize(("fixtures", "starts"), [(("ray_cluster", "spark"), 1), (("machines", "another"), 2)])
+def test_a_cluster_starts_once_although_there_are_two_workers(
+    tmp_path: Path, fixtures: tuple[str, ...], starts: int
+) -> None:
+    """What is no cluster starts on both workers: the tests of a file stay together, and there are two files."""
     log, second = tmp_path / "log", tmp_path / "test_second.py"
-    (tmp_path / "conftest.py").write_text(FIXTURE.format(fixture=fixture, log=log))
-    second.write_text(USERS.format(fixture=fixture))
+    (tmp_path / "conftest.py").write_text("\n".join(FIXTURE.format(fixture=each, log=log) for each in fixtures))
+    users = "\n".join(USERS.format(fixture=each) for each in fixtures)
+    second.write_text(users)
     workers = ["--numprocesses", "2", "--dist", "loadgroup", "--no-loadscope-reorder"]
-    finished = run(tmp_path, USERS.format(fixture=fixture), *workers, str(second))
-    assert "20 passed" in finished.stdout
-    assert log.read_text() == "started " * starts
+    finished = run(tmp_path, users, *workers, str(second))
+    assert "40 passed" in finished.stdout
+    assert sorted(log.read_text().split()) == sorted(starts * fixtures)
