@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indexes import Interval, Live
+from indexes import Interval, Live, Matches
 from operators.bounds.bound_dimension import BoundDimension
 from operators.multiway.role_index import RoleIndex
 from operators.multiway.role_window import MISSING, RoleWindow
@@ -98,7 +98,7 @@ class Pipeline:
         intervals = [self._interval(link, stage.role, found) for link in stage.index.links]
         all_enter = len(found.positions) == 1 and len(found) == len(live)
         at = live if all_enter else Live(live.start[found.rows], live.end[found.rows])
-        matches = stage.index.probe_within(limit, intervals, at)
+        matches = _answers(stage.index, limit, intervals, at, found.rows)
         if matches is None:
             raise TooManyError
         counts = matches.counts()
@@ -128,3 +128,33 @@ class Pipeline:
             return self._roles[role].column(name, found.positions[role])
 
         return column
+
+
+def _answers(index: RoleIndex, limit: int, intervals: Sequence[Interval], live: Live, rows: Int64) -> Matches | None:
+    """What each combination meets. One that asks what the one before it asked, as where keys are equal, has its answer.
+
+    rows: the latest row of each combination; those of one row have the same live range.
+    """
+    same = rows[1:] == rows[:-1]
+    if not same.any():
+        return index.probe_within(limit, intervals, live)
+    for interval in intervals:
+        same &= (interval.low[1:] == interval.low[:-1]) & (interval.high[1:] == interval.high[:-1])
+    if 4 * np.count_nonzero(same) < len(rows):
+        return index.probe_within(limit, intervals, live)
+    asks = np.concatenate([[True], ~same])
+    asking = np.flatnonzero(asks)
+    distinct = [Interval(each.low[asking], each.high[asking], each.negated) for each in intervals]
+    found = index.probe_within(limit, distinct, Live(live.start[asking], live.end[asking]))
+    return None if found is None else _spread(found, np.cumsum(asks) - 1, limit)
+
+
+def _spread(found: Matches, answers: Int64, limit: int) -> Matches | None:
+    """The matches of combinations, given the number of each one's answer; None if there are more than `limit`."""
+    counts = found.counts()[answers]
+    offsets = np.zeros(len(answers) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    if offsets[-1] > limit:
+        return None
+    places = np.arange(offsets[-1]) + np.repeat(found.offsets[answers] - offsets[:-1], counts)
+    return Matches(offsets, found.positions[places])
