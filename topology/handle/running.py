@@ -16,6 +16,7 @@ from topology.graph.rescaling import rescaled
 from topology.handle.handle import Handle, log
 from topology.handle.results import Reading
 from topology.placement.wishes import Wish
+from topology.steps.sequenced import described
 
 
 def warn_without_sink(topology: Topology) -> None:
@@ -109,10 +110,14 @@ class RunningTopology(Handle):
         if not self._is_durable:
             raise self._stateless("other tasks could not go on where these are")
         if self.topology.sequencer:
-            raise TopologyError(
-                f"topology '{self.name}' cannot go on with other tasks: the snapshots of its bolts belong to the tasks "
-                f"that took them; launch it anew, with another name or another place for its state"
-            )
+            before, after = described(self.topology), described(topology)
+            if before != after:
+                raise TopologyError(
+                    f"topology '{self.name}' can go on in other workers, and its joins with other elements, but other "
+                    f"components keep their tasks, as snapshots belong to the tasks that took them: launch it anew, "
+                    f"with another name or another place for its state. It is: {before}; this one is: {after}"
+                )
+            return
         same = (self.topology.identity, set(self.topology.inputs), set(self.topology.sinks))
         if (topology.identity, set(topology.inputs), set(topology.sinks)) != same:
             raise TopologyError(

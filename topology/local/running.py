@@ -132,8 +132,8 @@ class LocalTopology(RunningTopology):
             raise TopologyError(
                 "placement= needs a cluster: here all tasks are in this process; use RayRuntime(), or leave it out"
             )
+        topology = with_state(topology) if self._is_durable else topology
         self._check_change(topology)
-        topology = with_state(topology)
         with self._succession:
             self._raise_error()
             self._require_running()

@@ -37,6 +37,7 @@ from topology.on_ray.nodes import cluster_nodes
 from topology.on_ray.workforce import START_SECONDS
 from topology.placement.fit import missing
 from topology.placement.wishes import Wish
+from topology.process.state import with_state
 from topology.tasks.metrics import Metrics
 
 STOP_SECONDS = 5.0
@@ -99,6 +100,7 @@ class RayTopology(RunningTopology):
         return endpoints[stream, control]
 
     def change(self, topology: Topology, placement: Wish | None = None, make_handle: MakeHandle | None = None) -> None:
+        topology = with_state(topology) if self._is_durable else topology
         self._check_change(topology)
         self._check()
         before = self._description.layout

@@ -42,7 +42,14 @@ from topology.spouts.fetching import Fetching, is_fetched
 from topology.steps.aligned import AlignedCore, send_and_keep
 from topology.steps.inner import InnerCore
 from topology.steps.leaving import Leaving
-from topology.steps.sequenced import check_snapshots, given_origins, left_part, tasks_with_snapshots, ticks_due
+from topology.steps.sequenced import (
+    check_snapshots,
+    given_origins,
+    kept_as,
+    left_part,
+    tasks_with_snapshots,
+    ticks_due,
+)
 from topology.tasks.activity import Activity
 from topology.tasks.budget import Budget
 from topology.tasks.inbox import DEFAULT_CAPACITY, Inbox
@@ -375,8 +382,8 @@ class TaskGroup:
         has_state = hosted.node.component.snapshots and not isinstance(hosted.node.component, Sink)
         return AlignedCore(
             task, hosted.feeders, hosted.counters, hosted.given, self.topology.sequencer, outputs,
-            partial(self.snapshots.save, hosted.name) if has_state else None,
-            partial(self.snapshots.load, hosted.name),
+            partial(self.snapshots.save, kept_as(self.topology, hosted.name)) if has_state else None,
+            partial(self.snapshots.load, kept_as(self.topology, hosted.name)),
             ticks_due(self.topology, hosted.node.name), hosted.node.component.decides,
         )  # fmt: skip
 

@@ -41,7 +41,7 @@ def sequenced(topology: Topology) -> Topology:
         topology,
         nodes=(*first, Node(name, Sequencer(times, min(asked, default=None)), 1), *others),
         edges=tuple(edges),
-        identity=topology.identity or _described(topology),
+        identity=topology.identity or described(topology),
         sequencer=name,
     )
 
@@ -68,6 +68,13 @@ def ticks_due(topology: Topology, consumer: str) -> TicksDue | None:
     return None if asked is None or every is None else TicksDue(asked, every)
 
 
+def kept_as(topology: Topology, task: TaskName) -> TaskName:
+    """The name under which a task keeps its snapshots: engines call a join's gate by names of their own."""
+    node = topology.node(task[0])
+    is_gate = any(other.follows == node.name for other in topology.nodes)
+    return ("/".join((*node.part, "gate")), task[1]) if is_gate else task
+
+
 def left_part(topology: Topology, name: str) -> TaskName | None:
     """The name under which the last component of a join keeps what has left it; None: it is not the last of one."""
     node = topology.node(name)
@@ -86,7 +93,7 @@ def tasks_with_snapshots(topology: Topology) -> list[TaskName] | None:
     ]
     if not all(node.component.snapshots for node in nodes):
         return None
-    own = [(node.name, number) for node in nodes for number in range(node.parallelism)]
+    own = [kept_as(topology, (node.name, number)) for node in nodes for number in range(node.parallelism)]
     joins = dict.fromkeys(left_part(topology, node.name) for node in topology.nodes)
     return [(topology.sequencer, 0), *own, *(name for name in joins if name is not None)]
 
@@ -119,21 +126,29 @@ def _followed(topology: Topology) -> dict[str, str]:
     return followed
 
 
-def _described(topology: Topology) -> str:
+def described(topology: Topology) -> str:
     """What must not change from one life to the next: which tasks there are, who feeds whom, and what joins mean.
 
-    How a join computes its results may change.
+    How a join computes its results may change. The same for a topology with a sequencer as for the one it was made of.
     """
-    shown = {node.name: "/".join(node.part) if node.follows else node.name for node in topology.nodes}
+    shown = {node.name: kept_as(topology, (node.name, 0))[0] for node in topology.nodes}
+    shown |= {node.name: "/".join(node.part) for node in topology.nodes if node.follows}
     nodes = [
-        f"{node.name} x{node.parallelism} [{type(node.component).__name__}]"
+        f"{shown[node.name]} x{node.parallelism} [{type(node.component).__name__}]"
         for node in topology.nodes
-        if not node.follows
+        if not node.follows and node.name != topology.sequencer
+    ]
+    given = [
+        replace(edge, producer=edge.stream, stream=DEFAULT_STREAM) if edge.producer == topology.sequencer else edge
+        for edge in topology.edges
+        if edge.consumer != topology.sequencer
     ]
     edges = [
-        f"{shown[edge.producer]}.{edge.stream} -> {edge.consumer} by {edge.shown_grouping}"
-        for edge in topology.edges
+        f"{shown[edge.producer]}.{edge.stream} -> {shown[edge.consumer]} by {edge.shown_grouping}"
+        for edge in given
         if not topology.node(edge.consumer).follows
     ]
     parts = [f"{part.name}: {part.identity}" for part in topology.parts if part.identity]
-    return "; ".join([*nodes, *edges, *parts])
+    if parts:  # how many components a join has may change the order of the others
+        return "; ".join([*sorted(nodes), *sorted(edges), *parts])
+    return "; ".join([*nodes, *edges])

@@ -15,7 +15,7 @@ from examples.word_count import LINES, word_count
 from operators import CountWindow, StreamJoin
 from tests.s3_server import below, s3_server
 from tests.topology.waiting import LONG, wait_for
-from topology import Input, MapBatches, RayRuntime, RunningTopology, State, Status, Topology, TopologyBuilder
+from topology import Input, MapBatches, RayRuntime, RunningTopology, State, Status, Topology, TopologyBuilder, Workers
 
 pytestmark = pytest.mark.usefixtures("ray_cluster")
 
@@ -53,9 +53,9 @@ def kill(running: RunningTopology, component: str) -> None:
     os.kill(next(worker.pid for worker in workers if worker.pid and (component, 0) in worker.tasks), signal.SIGKILL)
 
 
-def has_recovered(status: Status) -> bool:
-    """Whether the first failure is over: by one status, because the next may be of a recovery that has just begun."""
-    return status.state is State.RUNNING and status.recoveries >= 1
+def has_recovered(status: Status, times: int = 1) -> bool:
+    """Whether so many failures are over: by one status, because the next may be of a recovery that has just begun."""
+    return status.state is State.RUNNING and status.recoveries >= times
 
 
 def snapshots(uri: str) -> list[str]:
@@ -100,6 +100,9 @@ def test_a_join_between_bolts_survives_whichever_worker_is_killed() -> None:
                 elif start == count // 2 + 5 * sent:
                     wait_for(lambda: has_recovered(running.status()))
                     kill(running, "sequencer")
+                elif start == count // 2 + 8 * sent:
+                    wait_for(lambda: has_recovered(running.status(), 2))
+                    running.rebalance(placement=Workers(2))
             running.finish()
             found = pa.Table.from_batches(list(running.results(timeout=LONG)))
             assert running.status().recoveries >= 2
