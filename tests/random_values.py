@@ -261,7 +261,7 @@ class Values:
         one = self.value("float", roles, depth)
         number = self.value("integer", roles, depth)
         if shape == "arithmetic":
-            sign = self.chance.choice("+-*")
+            sign = self.chance.choice("+-" if "0" in (one.sql, number.sql) else "+-*")
             compute = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
             other = self.chance.choice([self.value("float", roles, depth), number])
             return strictly(f"({one.sql} {sign} {other.sql})", lambda x, y: compute(float(x), float(y)), one, other)

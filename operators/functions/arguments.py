@@ -108,6 +108,8 @@ def common_type(arguments: Sequence[Argument]) -> pa.DataType:
         raise ArgumentError(f"the values must be of one kind, not {_listed(families)}")
     columns = {each.kind for each in given if not each.is_constant} or {given[0].kind}
     if len(columns) > 1:
+        columns -= {pa.list_(pa.null())}  # a list of nulls is one of any type
+    if len(columns) > 1:
         raise ArgumentError(f"the values must be of one type, not {' and '.join(sorted(map(str, columns)))}")
     return columns.pop()
 

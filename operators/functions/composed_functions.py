@@ -60,7 +60,10 @@ def _contains(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: 
     owners = np.repeat(np.arange(len(lists)), lengths)
     elements = lists.flatten()  # without what stands under a null
     target, argument = _element_types(elements.type, arguments[1])
-    held = elements.cast(target) if elements.type != target else elements
+    if pa.types.is_null(elements.type):  # of a stream whose types are not known yet
+        held = pa.nulls(len(elements), target)
+    else:
+        held = elements.cast(target) if elements.type != target else elements
     given = converted(sought, argument, target).take(pa.array(owners))
     if pa.types.is_nested(target):
         held, given = encoded(held), encoded(given)
@@ -73,8 +76,8 @@ def _contains(columns: Sequence[pa.Array], arguments: Sequence[Argument], kind: 
 
 def _element_types(kind: pa.DataType, argument: Argument) -> tuple[pa.DataType, Argument]:
     """The type in which elements and the value that is sought compare."""
-    if kind == argument.kind:
-        return kind, argument
+    if kind == argument.kind or pa.types.is_null(kind):
+        return argument.kind, argument
     types = pa.types
     family: Family = "string"
     if types.is_integer(kind) or types.is_boolean(kind):

@@ -38,13 +38,30 @@ def shape(kind: pa.DataType) -> str:
         return "binary"
     if types.is_temporal(kind):
         return str(kind)
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if _is_list(kind):
         return f"list of {shape(kind.value_type)}"
     if types.is_struct(kind):
         return "struct of " + ", ".join(f"{field.name}: {shape(field.type)}" for field in kind.fields)
     if types.is_null(kind):
         return "null"
     raise ArgumentError(f"values of {kind} do not compare")
+
+
+def alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of two types compare; nulls of no type, as in a list of them, are like anything."""
+    types = pa.types
+    if types.is_null(one) or types.is_null(other):
+        return True
+    if _is_list(one) and _is_list(other):
+        return alike(one.value_type, other.value_type)
+    if types.is_struct(one) and types.is_struct(other) and one.num_fields == other.num_fields:
+        pairs = zip(one.fields, other.fields, strict=True)
+        return all(left.name == right.name and alike(left.type, right.type) for left, right in pairs)
+    return shape(one) == shape(other)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def encoded(array: pa.Array) -> pa.Array:
@@ -88,7 +105,7 @@ def _payload(array: pa.Array) -> pa.Array:
         return _integers(ticks.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
     if types.is_struct(kind):
         return _struct(array)
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if _is_list(kind):
         return _list(array)
     return _text(array)
 

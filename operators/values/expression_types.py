@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from operators.functions.arguments import Argument, ArgumentError, plain, read_time
 from operators.functions.builtins import BUILTINS
-from operators.functions.composed_values import shape
+from operators.functions.composed_values import alike
 from operators.functions.families import (
     COMPOSED,
     NUMBERS,
@@ -420,7 +420,7 @@ def divides(operand: Expression) -> bool:
 
 def check_shapes(written: object, one: pa.DataType, other: pa.DataType) -> None:
     """Raise PredicateError if lists or structs of two types do not compare."""
-    if shape(one) != shape(other):
+    if not alike(one, other):
         raise PredicateError(f"`{written}`: {one} cannot be compared with {other}: CAST one to the type of the other")
 
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 import interlace as il
-from tests.interlace.test_frame_join import ALL, LIBRARIES, as_arrow, frame, table
+from tests.interlace.frames_of_every_kind import LIBRARIES, as_arrow, frame, table
+
+ALL = il.UnboundedWindow()
 
 VALUES = {
     "n": "count(r.id)", "known": "count(r.x)", "total": "sum(r.k)", "mean": "avg(r.x)", "least": "min(r.word)",

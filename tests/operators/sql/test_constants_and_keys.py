@@ -67,6 +67,31 @@ def test_keys_may_be_lists_structs_and_intervals(keys: pa.Array) -> None:
     assert rows(last.collect({"L": left, "R": right})) == [(1, 4), (2, 5), (3, 6)]
 
 
+@pytest.mark.parametrize(
+    ("item", "value"),
+    [
+        ("[S.i] BETWEEN R.l AND [9]", False),
+        ("[S.i] = R.l", False),
+        ("[S.i] < [NULL, R.id]", True),
+        ("coalesce([S.i], R.l)", [None]),
+        ("CASE WHEN S.i IS NULL THEN R.l ELSE [S.i] END", [1, None]),
+        ("list_contains([S.i, R.id], 1)", True),
+        ("list_contains([S.i], R.id)", False),
+        ("len([S.i])", 1),
+        ("S.l[1]", None),
+    ],
+)
+def test_lists_of_a_stream_that_has_sent_nothing(item: str, value: Any) -> None:
+    """Its types are not known then."""
+    sql = f"SELECT R.id, {item} AS value FROM R LEFT JOIN S ON R.id = S.id WINDOW AS (ROWS 1)"
+    rows_of_r = pa.table({"id": [1, 2], "l": pa.array([[1, None], None], pa.list_(pa.int64()))})
+    with StreamJoin.from_sql(sql).launch(sources={"R": ["R"], "S": ["S"]}) as running:
+        running.send("R", rows_of_r)
+        running.finish()
+        (first, *_) = [row for batch in running.results() for row in batch.to_pylist()]
+    assert first == {"R.id": 1, "value": value}
+
+
 def test_a_number_of_days_later_is_a_date() -> None:
     table = {"id": [1], "d": [date(2024, 1, 30)], "n": [2]}
     items = {
