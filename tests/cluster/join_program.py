@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -46,9 +47,10 @@ def rows(seed: int, count: int) -> pa.Table:
     )
 
 
-def launch(**options: object) -> il.RunningJoin:
+def launch(placement: il.Workers | Literal["default"] = "default", **options: object) -> il.RunningJoin:
     """Launch the join on the cluster of this machine."""
-    return JOIN.launch(il.RayRuntime(address="auto"), sources=SOURCES, **options)  # type: ignore[arg-type]
+    runtime = il.RayRuntime(address="auto", placement=placement)
+    return JOIN.launch(runtime, sources=SOURCES, **options)  # type: ignore[arg-type]
 
 
 def tell(**facts: object) -> None:
@@ -112,7 +114,7 @@ def flow() -> None:
 
 def detach(name: str) -> None:
     """Launch a join and leave it."""
-    launch(name=name, detached=True)
+    launch(il.Workers(2), name=name, detached=True)
     tell(launched=name)
 
 

@@ -86,7 +86,8 @@ def test_a_self_join_on_ray() -> None:
 
 def test_sending_reading_and_refusing_on_ray() -> None:
     join = replace(JOIN, using=SPOJoin(elements=1, merge_interval=100))
-    with join.launch(RayRuntime(), sources={stream: list(tables) for stream, tables in SOURCES.items()}) as running:
+    sources = {stream: list(tables) for stream, tables in SOURCES.items()}
+    with join.launch(RayRuntime(placement=Workers(2)), sources=sources) as running:
         with pytest.raises(InputError, match="no input stream 'T'"):
             running.send("T", SOURCES["R"]["R-0"])
         with pytest.raises(InputError, match="column 'cool', which the join needs, is missing"):

@@ -43,6 +43,7 @@ from topology import (
     SchemaError,
     TaskContext,
     TopologyBuilder,
+    Workers,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::operators.UnboundedStateWarning")
@@ -347,7 +348,7 @@ def test_a_join_of_several_streams_on_ray() -> None:
     windows: dict[str, Any] = {"a": CountWindow(300), "b": TimeWindow(250, 50), "c": CountWindow(280, 7)}
     join = MultiJoin(["a", "b", "c"], ON, windows, select=["a.id", "b.id", "c.id"], event_time="ts", step_rows=500)
     assert_same_result(join.collect(SOURCES, RayRuntime(placement="per-task")), oracle_several_by_key())
-    check(3, RayRuntime())
+    check(3, RayRuntime(placement=Workers(3)))
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ builder.input("in")
 builder.bolt("double", MapBatches(doubled)).shuffle_grouping("in")
 builder.sink().shuffle_grouping("double")
 address, name, detached = sys.argv[1:4]
-running = RayRuntime(address).launch(builder.build(), name=name, detached=detached == "detached")
+running = RayRuntime(address, placement=Workers(2)).launch(builder.build(), name=name, detached=detached == "detached")
 running.send("in", pa.record_batch({"n": [1, 2]}))
 number, rows = next(running.results(numbered=True))
 running.acknowledge(number + rows.num_rows - 1)

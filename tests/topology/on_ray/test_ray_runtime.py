@@ -223,7 +223,7 @@ def test_results_come_while_data_is_still_moving_and_stop_at_a_timeout() -> None
 
 def test_wrong_rows_are_refused_and_change_nothing() -> None:
     source = Input(schema=pa.schema([("n", pa.int64())]), event_time="n")
-    with RayRuntime().launch(straight(source)) as running:
+    with RayRuntime(placement=Workers(1)).launch(straight(source)) as running:
         running.open("in", "in", "b")
         running.send("in", numbers(5))
         with pytest.raises(OutOfOrderError, match="'n' goes backwards at row 1 \\(5 is followed by 4\\)"):
@@ -243,7 +243,7 @@ def test_wrong_rows_are_refused_and_change_nothing() -> None:
 
 
 def test_other_processes_stage_commit_and_read_over_flight() -> None:
-    with RayRuntime().launch(straight()) as running:
+    with RayRuntime(placement=Workers(1)).launch(straight()) as running:
         write, results = running.endpoint("in"), running.endpoint("results")
         with FlightClient(write) as writer, FlightClient(results) as reader:
             assert writer.stage("in", "p0", "1", [numbers(1, 2), numbers(3)]) == 3
@@ -297,7 +297,7 @@ def test_a_slow_reader_slows_the_sender_and_nothing_is_lost() -> None:
 
 
 def test_an_error_in_a_task_is_reported_with_its_place_and_traceback() -> None:
-    with RayRuntime().launch(pipeline(Marked("m", fails_at=13), parallelism=2)) as running:
+    with RayRuntime(placement=Workers(2)).launch(pipeline(Marked("m", fails_at=13), parallelism=2)) as running:
         with pytest.raises(TaskError) as failed:
             for _ in repeatedly():
                 running.send("in", numbers(13))
@@ -317,7 +317,7 @@ def test_an_error_in_a_task_is_reported_with_its_place_and_traceback() -> None:
 
 
 def test_an_error_in_a_task_is_raised_by_stop_if_it_was_not_raised_before() -> None:
-    running = RayRuntime().launch(pipeline(Marked("m", fails_at=13)))
+    running = RayRuntime(placement=Workers(1)).launch(pipeline(Marked("m", fails_at=13)))
     running.send("in", numbers(13))
     wait_for(lambda: running.status().state is State.FAILED)
     with pytest.raises(TaskError, match="cannot stand 13"):
@@ -327,7 +327,7 @@ def test_an_error_in_a_task_is_raised_by_stop_if_it_was_not_raised_before() -> N
 
 def test_a_component_that_cannot_be_built_is_reported_by_launch() -> None:
     with pytest.raises(TaskError, match="component 'bolt', task 0, failed: OSError: no such file"):
-        RayRuntime().launch(pipeline(Marked("unbuildable")))
+        RayRuntime(placement=Workers(1)).launch(pipeline(Marked("unbuildable")))
 
 
 def test_a_killed_process_is_reported_with_its_name() -> None:

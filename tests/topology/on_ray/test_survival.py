@@ -56,6 +56,9 @@ JOIN = StreamJoin(
     using=SPOJoin(elements=1),
     step_rows=200,
 )
+FEW = Workers(2)
+"""Where it does not matter which tasks share a process: each process takes a second to start."""
+
 Chosen = Callable[[Worker], bool]
 
 
@@ -153,7 +156,7 @@ def test_a_frozen_worker_is_replaced_and_harms_nothing_when_it_wakes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray_runtime, "LEASES", LeaseSeconds(owner=10.0, worker=5.0))
-    with JOIN.launch(RayRuntime(state=tmp_path), sources=SOURCES, name="frozen") as running:
+    with JOIN.launch(RayRuntime(state=tmp_path, placement=FEW), sources=SOURCES, name="frozen") as running:
 
         def freeze() -> Iterator[None]:
             frozen = process_of(running, entry)
@@ -171,7 +174,7 @@ def test_a_frozen_worker_is_replaced_and_harms_nothing_when_it_wakes(
 
 
 def test_the_controller_may_be_killed_too(tmp_path: Path) -> None:
-    with JOIN.launch(RayRuntime(state=tmp_path), sources=SOURCES, name="headless") as running:
+    with JOIN.launch(RayRuntime(state=tmp_path, placement=FEW), sources=SOURCES, name="headless") as running:
 
         def behead() -> Iterator[None]:
             titles = processes("ray::headless")
@@ -194,7 +197,7 @@ PROGRAM = """
 import sys
 import pyarrow as pa
 from operators import CountWindow, SPOJoin, StreamJoin
-from topology import RayRuntime
+from topology import RayRuntime, Workers
 
 address, state = sys.argv[1:]
 join = StreamJoin(
@@ -202,7 +205,8 @@ join = StreamJoin(
     using=SPOJoin(elements=1), step_rows=200,
 )
 rows = pa.table({"x": [(i * 7919) % 500 for i in range(4_000)]})
-running = join.launch(RayRuntime(address, state=state), sources={"R": ["R-0"], "S": ["S-0"]}, name="relaunched")
+runtime = RayRuntime(address, state=state, placement=Workers(2))
+running = join.launch(runtime, sources={"R": ["R-0"], "S": ["S-0"]}, name="relaunched")
 for stream in "RS":
     running.send(stream, rows.slice(0, 2_500), source=f"{stream}-0", offset=0)
 running.flush()
@@ -220,7 +224,7 @@ def test_another_program_goes_on_where_a_killed_one_was(tmp_path: Path) -> None:
         assert killed.stdout is not None
         acknowledged = int(killed.stdout.readline())
         killed.send_signal(signal.SIGKILL)
-    runtime = RayRuntime(state=tmp_path / "state")
+    runtime = RayRuntime(state=tmp_path / "state", placement=FEW)
     with JOIN.launch(runtime, sources=SOURCES, name="relaunched", replace=True) as running:
         assert running.next_offset("R", "R-0") == 2_500
         for stream in "RS":
@@ -264,7 +268,7 @@ def test_an_error_of_the_users_code_comes_back_and_ends_the_topology(tmp_path: P
     nodes = tuple(replace(node, component=Failing()) if node.name == "collector" else node for node in topology.nodes)
     with (
         pytest.raises(TaskError, match="cannot stand rows") as error,
-        RayRuntime(state=tmp_path).launch(replace(topology, nodes=nodes), name="failing") as running,
+        RayRuntime(state=tmp_path, placement=FEW).launch(replace(topology, nodes=nodes), name="failing") as running,
     ):
         for stream in "RS":
             running.send(stream, rows(500), source=f"{stream}-0")
