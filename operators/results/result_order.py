@@ -120,8 +120,10 @@ def merge_answers(answers: Iterable[Answer], first: int, end: int, ordered: bool
     if not ordered:
         return _gather(answers, first, end)
     if any(answer.rows is not None for answer in answers):
-        gathered = _gather([answer for answer in answers if len(answer.matches.positions)], first, end)
-        _merge_runs(frozen(gathered.offsets), gathered.positions)
+        filled = [answer for answer in answers if len(answer.matches.positions)]
+        gathered = _gather(filled, first, end)
+        if len(filled) > 1:  # else they are in order, and may be the answer's own
+            _merge_runs(frozen(gathered.offsets), gathered.positions)
         return gathered
     by_origin: dict[int, list[Answer]] = {}
     for answer in answers:

@@ -59,7 +59,7 @@ def test_very_many_random_joins_of_each_family(family: Family, data: st.DataObje
     check(data.draw(surface_cases(families=(family,), max_rows=16)), ENGINES[name](2))
 
 
-on_ray = st.sampled_from(["SPOJoin", "IndexJoin", "SplitJoin"])
+on_ray = st.sampled_from(["SPOJoin", "IndexJoin", "IndexJoin, divided", "SplitJoin"])
 
 
 @pytest.mark.usefixtures("ray_cluster")

@@ -125,11 +125,11 @@ class DividedTask(IndexJoinTask):
 
     def _set_shares(self, came: Sequence[DividedRows | None], stored: Sequence[ElementRows | None]) -> None:
         """Before an index is chosen: its part of the window is this element's part of the rows that have just come."""
-        whole, own = self._description.setting.rows, list(self._setting.rows)
+        whole, own = self._description.setting.rows, list(self.setting.rows)
         for side, (all_rows, kept) in enumerate(zip(came, stored, strict=True)):
             if self._indexes[side] is None and all_rows is not None and kept is not None:
                 own[side] = max(1, round(whole[side] * len(kept) / all_rows.of))
-        self._setting = replace(self._setting, rows=(own[LEFT], own[RIGHT]))
+        self.setting = replace(self.setting, rows=(own[LEFT], own[RIGHT]))
 
     def _probe(self, side: int, rows: ElementRows, most: int) -> Matches | None:
         index, own = self._indexes[1 - side], self._own[1 - side]

@@ -75,7 +75,7 @@ class IndexJoinTask(Task):
         self._items: dict[int, list[ElementRows | None]] = {}
         self._indexes: list[WindowIndex | None] = [None, None]
         self._stored = [0, 0]
-        self._setting = description.setting
+        self.setting = description.setting
         self._answering = Answering(threads=description.threads)
         self._sample = LiveSample()
 
@@ -116,9 +116,9 @@ class IndexJoinTask(Task):
         """How selective the comparisons are now (see `LiveSample`), and which index each side has and would get now."""
         indexes = {}
         for side, name in enumerate(SIDES):
-            index, seen = self._indexes[side], self._sample.observed(side, self._setting.rows[side])
+            index, seen = self._indexes[side], self._sample.observed(side, self.setting.rows[side])
             if index is not None and seen is not None:
-                now = self._setting.choice(side, seen)
+                now = self.setting.choice(side, seen)
                 indexes[name] = {"has": type(index).__name__, "now": now.index, "reason": now.reason}
         return {"selectivity": self._sample.details(), "index": indexes} if indexes else {}
 
@@ -149,7 +149,7 @@ class IndexJoinTask(Task):
 
     def _make(self, side: int, rows: ElementRows, probes: ElementRows | None) -> WindowIndex:
         """The index for a side, chosen with the first rows to store and to probe it."""
-        return self._setting.make(side, rows.keys, None if probes is None else probes.intervals)
+        return self.setting.make(side, rows.keys, None if probes is None else probes.intervals)
 
     def _expire(self, live: tuple[int, int]) -> None:
         for side in (LEFT, RIGHT):

@@ -23,9 +23,10 @@ from operators.protocol.answers import matches_batch
 from operators.protocol.limits import Limits
 from operators.query.orderings import EveryK, Ordering, open_until, ordering_of
 from operators.results.collector import Collector, CollectorTask
-from operators.results.result_order import Answer, merge_answers
+from operators.results.result_order import merge_answers
 from operators.values.selection import Selection
 from tests.operators.oracle_check import inputs_of, join_of
+from tests.operators.results.told_answers import told
 from tests.operators.seeded_run import run_seeded
 from tests.oracle import Expected, assert_same_result, assert_same_rows
 from tests.strategies import JoinCase, join_cases
@@ -291,8 +292,7 @@ def test_merged_answers_are_all_answers_in_order(seed: int, origins: int) -> Non
                 own = positions[positions // runs % origins == origin]
                 expected[row] += own.tolist()
                 matches.append(own)
-            offsets = np.cumsum([0, *map(len, matches)])
-            answers.append(Answer(origin, first + at, Matches(offsets, np.concatenate(matches))))
+            answers.append(told(rng, origin, first + at, matches))
             at += count
     for ordered in (True, False):
         merged = merge_answers(answers, first, first + rows, ordered)

@@ -9,12 +9,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes import Matches
 from operators.protocol.sides import LEFT, RIGHT
 from operators.results.pair_runs import PairRuns, runs_of
 from operators.results.payload_store import PayloadStore
 from operators.results.probe_rows import ProbeStep, TakenRows
 from operators.results.result_order import Answer, merge_answers, pair_up
+from tests.operators.results.told_answers import told
 
 LIVE = 60
 SCHEMA = pa.schema([("n", pa.int64()), ("b", pa.bool_()), ("t", pa.string()), ("d", pa.decimal128(20, 2))])
@@ -45,8 +45,7 @@ class Step:
                 count = int(rng.integers(1, rows - at + 1))
                 share = np.arange(LIVE) % 3 == origin if self.alternate else np.arange(LIVE) * 3 // LIVE == origin
                 matches = [np.flatnonzero(share & (rng.random(LIVE) < rng.choice([0, 0.1, 0.8]))) for _ in range(count)]
-                offsets = np.cumsum([0, *map(len, matches)])
-                answers.append(Answer(origin, first + at, Matches(offsets, np.concatenate(matches))))
+                answers.append(told(rng, origin, first + at, matches))
                 at += count
         return [answers[i] for i in rng.permutation(len(answers))]
 
@@ -69,7 +68,7 @@ class Step:
             {
                 rows.seq[row - rows.first]
                 for answer in answers
-                for row, (a, b) in enumerate(pairwise(answer.matches.offsets.tolist()), answer.first)
+                for row, (a, b) in zip(answer.row_positions, pairwise(answer.matches.offsets.tolist()), strict=True)
                 if a < b
             }
             for rows, answers in zip(self.rows, self.answers, strict=True)
