@@ -99,7 +99,7 @@ def test_rows_are_visible_and_few_partitions_are_staged_before_the_others_have_s
         assert feeding.is_alive()
         assert set(ledger(running).sources) == {f"R/0000/{number:06d}" for number in range(SLOTS + 2)}
         assert started(running) <= committed
-        found, batches, rows = running.results(), [], 0
+        found, batches, rows = running.results(timeout=LONG), [], 0
         while rows < 40:  # what two partitions have
             batches.append(next(found))
             rows += batches[-1].num_rows
