@@ -2,8 +2,10 @@
 
 The DataFrame is a folder of Parquet files in time order, with columns that the join reads and others that it does not.
 Every way of feeding reads the same files. Its measure is Spark's own pass-through: a `mapInArrow` that returns its
-batches, written to `noop`. The join keeps short windows and finds few pairs, so that it is not what is measured; its
-results are compared with those that must come before a figure is printed.
+batches, written to `noop`. A streaming query also has a measure of its own: the same pass-through in a query with the
+same source and the same micro-batches, which pays for Spark's own logs. The join keeps short windows and finds few
+pairs, so that it is not what is measured; its results are compared with those that must come before a figure is
+printed. All ways have run once, on a few rows, before anything is measured: Spark's Python processes are there then.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 
 from operators import RunningJoin, StreamJoin, TimeWindow
 from spark_bridge import connect_spark, feed, local_session
@@ -45,6 +48,10 @@ LONG = 3_600
 
 JOIN = StreamJoin("R", "S", "R.x = S.x", TimeWindow(10), select=["R.id", "S.id"], event_time="ts", out_of_order=1)
 ORDERED = StreamJoin("R", "S", "R.x = S.x", TimeWindow(10), select=["R.id", "S.id"], event_time="ts")
+# One pair for each row of R, at once: rows of S are there before.
+PAIRED = StreamJoin(
+    "R", "S", "R.x = S.x", (TimeWindow(10), TimeWindow(1 << 40)), select=["R.id"], event_time="ts", out_of_order=1
+)
 ALONE = StreamJoin("R", "S", "R.x = S.x", TimeWindow(10), kind="anti", select=["R.id", "R.ts", "R.x"], event_time="ts")
 
 
@@ -69,7 +76,7 @@ class Case:
 
 def run(quick: bool) -> dict[str, Any]:
     """Measure all cases in one session of Spark."""
-    rows, rounds = (160_000, 1) if quick else (20_000_000, 3)
+    rows, rounds = (160_000, 1) if quick else (20_000_000, 2)
     folder = Path(tempfile.mkdtemp(prefix="spark-feed-"))
     spark = local_session("spark-feed", master="local[2]", memory="8g")
     try:
@@ -126,14 +133,13 @@ class Bench:
 
     def cases(self) -> Iterator[Case]:
         """Measure one after the other, everything in this process and on this machine."""
-        self._pass_through(self._all.limit(1_000))
-        self._feed(self._needed.limit(1_000), 1_000)  # Python workers run, and machine code is compiled
+        self._warm_up()
         passed = {}
         for name, df in (("needed columns", self._needed), ("all columns", self._all)):
             passed[name] = self._rate(partial(self._pass_through, df))
-            arrow = self._rate(partial(self._to_arrow, df))
             peers = {"pass-through": passed[name]}
-            yield Case(f"toArrow, {name}", arrow, peers)
+            if df is self._needed:
+                yield Case(f"toArrow, {name}", self._rate(partial(self._to_arrow, df)), peers)
             yield Case(f"feed, {name}", self._rate(partial(self._feed, df, self._rows)), peers)
         rate = self._rate(lambda: self._feed(self._ordered, self._rows, through=True))
         yield Case("feed through, needed columns", rate, {"pass-through": passed["needed columns"]})
@@ -145,12 +151,25 @@ class Bench:
         for name, columns in (("needed columns", NEEDED), ("all columns", self._all.columns)):
             rate = self._rate(partial(self._stream, columns))
             yield Case(f"writeStream, {name}", rate, {"pass-through": passed[name]})
+            if columns is NEEDED:
+                peer = self._rate(partial(self._streamed_pass_through, columns))
+                yield Case(f"writeStream, {name}", rate, {"pass-through of a query": peer})
         yield from self._back()
         for name, through in (("feed", False), ("feed through", True)):
             yield Case(
                 f"first row of a {name}", self._first_row(through), {"target": FIRST_ROW_SECONDS}, in_seconds=True
             )
         yield Case(f"micro-batch to result, {TRIGGER}", self._latency(), {"target": MICRO_BATCH_SECONDS}, True)
+
+    def _warm_up(self) -> None:
+        """Let Python workers run and machine code be compiled, for all ways."""
+        few = self._folder / "few"
+        few.mkdir()
+        pq.write_table(_rows(np.arange(1_000)), few / "0000.parquet")
+        self._pass_through(self._all.limit(1_000))
+        self._feed(self._needed.limit(1_000), 1_000)
+        self._stream(NEEDED, few)
+        self._streamed_pass_through(NEEDED, few)
 
     def _rate(self, seconds: Callable[[], float]) -> float:
         return self._rows / min(seconds() for _ in range(self._rounds))
@@ -173,22 +192,35 @@ class Bench:
             _check(running, expected if rows == self._rows else None)
         return report.seconds
 
-    def _stream(self, columns: Iterable[str]) -> float:
-        """One query over all files, several micro-batches; the seconds from its start to its end."""
-        files = self._spark.readStream.schema(self._all.schema).option("maxFilesPerTrigger", FILES_A_MICRO_BATCH)
-        df = files.parquet(str(self._folder / "data")).select(*columns)
+    def _stream(self, columns: Iterable[str], folder: Path | None = None) -> float:
+        """One query over all files, several micro-batches; the seconds from its start until all rows have entered."""
         with JOIN.launch() as running:
             expected = _send_others(running, self._rows)
             connect_spark(self._spark, running)
             options = {"endpoint": running.endpoint("R").uri, "stream": "R", "feed": "files"}
-            writer = df.writeStream.format("interlace").options(**options).trigger(availableNow=True)
             start = time.perf_counter()
-            query = writer.option("checkpointLocation", self._checkpoint()).start()
-            _require(query.awaitTermination(LONG), "the query did not end")
+            self._run_query(self._files(columns, folder).writeStream.format("interlace").options(**options))
+            entered = running.next_offset("R", "files")
             seconds = time.perf_counter() - start
-            _require(running.next_offset("R", "files") == self._rows, "rows are missing")
-            _check(running, expected)
+            if folder is None:
+                _require(entered == self._rows, "rows are missing")
+                _check(running, expected)
         return seconds
+
+    def _streamed_pass_through(self, columns: Iterable[str], folder: Path | None = None) -> float:
+        """The same query with Spark's own sink."""
+        df = self._files(columns, folder)
+        start = time.perf_counter()
+        self._run_query(df.mapInArrow(_unchanged, df.schema).writeStream.format("noop"))
+        return time.perf_counter() - start
+
+    def _files(self, columns: Iterable[str], folder: Path | None) -> DataFrame:
+        files = self._spark.readStream.schema(self._all.schema).option("maxFilesPerTrigger", FILES_A_MICRO_BATCH)
+        return files.parquet(str(folder or self._folder / "data")).select(*columns)
+
+    def _run_query(self, writer: DataStreamWriter) -> None:
+        query = writer.trigger(availableNow=True).option("checkpointLocation", self._checkpoint()).start()
+        _require(query.awaitTermination(LONG), "the query did not end")
 
     def _back(self) -> Iterator[Case]:
         """Read as many results as there are rows, beside the way of an Arrow table of the same rows into Spark."""
@@ -220,22 +252,21 @@ class Bench:
         return statistics.median(self._first_row_once(through) for _ in range(self._rounds))
 
     def _first_row_once(self, through: bool) -> float:
+        """The feed is given up then."""
+        failed: list[BaseException] = []
         with ALONE.launch() as running:
             running.finish("S")
-            seen: list[float] = []
-            failed: list[BaseException] = []
             start = time.perf_counter()
             df = self._ordered if through else self._needed
             work = _noting(failed, lambda: feed(df, running, through=through, presorted=through, progress=False))
             feeding = threading.Thread(target=work)
             feeding.start()
-            while feeding.is_alive() or not seen:  # reads on, so that the feed ends
+            while next(running.results(timeout=1.0), None) is None:
                 if failed:
                     raise failed[0]
-                for _ in running.results(timeout=1.0):
-                    seen.append(time.perf_counter() - start)
-            feeding.join()
-        return seen[0]
+            seconds = time.perf_counter() - start
+        feeding.join()
+        return seconds
 
     def _latency(self) -> float:
         """The median time from a micro-batch's start to its last result, while a query runs with a trigger.
@@ -243,12 +274,13 @@ class Bench:
         The last row is left out: a delay of 1 holds it back until the next micro-batch.
         """
         source = self._spark.readStream.format("rate-micro-batch").option("rowsPerBatch", MICRO_BATCH_ROWS)
-        df = source.option("advanceMillisPerBatch", 200).load().selectExpr("value AS id", "value AS ts", "value AS x")
-        count = 10 if self._rounds == 1 else 100
+        df = source.option("advanceMillisPerBatch", 200).load()
+        df = df.selectExpr("value AS id", "value AS ts", f"value % {MICRO_BATCH_ROWS} AS x")
+        count = 10 if self._rounds == 1 else 60
         arrived: dict[int, float] = {}
-        with StreamJoin(
-            "R", "S", "R.x = S.x", TimeWindow(10), kind="anti", select=["R.id"], event_time="ts", out_of_order=1
-        ).launch() as running:
+        with PAIRED.launch() as running:
+            keys = np.arange(MICRO_BATCH_ROWS)
+            running.send("S", pa.table({"id": keys, "ts": np.full(MICRO_BATCH_ROWS, -1), "x": keys}))
             running.finish("S")
             query = feed(df, running, "R", checkpoint=self._checkpoint(), trigger=TRIGGER)
             expected = 0
@@ -258,11 +290,13 @@ class Bench:
                 expected += len(ids)
                 while expected >= (len(arrived) + 1) * MICRO_BATCH_ROWS - 1:  # the last row waits out the delay
                     arrived[len(arrived)] = time.time()
-                if expected >= count * MICRO_BATCH_ROWS:
+                if expected >= count * MICRO_BATCH_ROWS - 1:
                     break
+            while len(query.recentProgress) < count - 1 and query.isActive:
+                time.sleep(0.05)
             started = {each["batchId"]: _epoch(each["timestamp"]) for each in query.recentProgress}
             query.stop()
-        both = [number for number in sorted(arrived) if number in started][2:-1]
+        both = [number for number in sorted(arrived) if number in started][2:]
         return statistics.median(arrived[number] - started[number] for number in both)
 
     def _checkpoint(self) -> str:

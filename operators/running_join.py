@@ -79,8 +79,8 @@ class RunningJoin(Handle):
     def flush(self, timeout: float | None = None) -> None:
         self._running.flush(timeout)
 
-    def open(self, stream: str, *sources: str) -> None:
-        self._running.open(stream, *sources)
+    def open(self, stream: str, *sources: str, behind: str | None = None) -> None:
+        self._running.open(stream, *sources, behind=behind)
 
     def finish(self, stream: str | None = None, source: str | None = None) -> None:
         self._running.finish(stream, source)

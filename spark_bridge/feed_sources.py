@@ -109,12 +109,14 @@ class FeedSources:
     def commit_next(self, winner: Winner, last: bool) -> None:
         """Make the rows of the latest announced source visible; before that, announce the next one, unless it is last.
 
-        So there is always a source that holds the stream back until its rows have come.
+        So there is always a source that holds the stream back until its rows have come, except for rows before its own.
         """
-        number = len(self.names)
+        latest = self.names[-1]
         if not last:
-            self.announce(number + 1)
-        self._running.commit(self.stream, self.names[number - 1], winner.attempt, winner.rows)
+            following = source_name(self.prefix, len(self.names))
+            self.names += (following,)
+            self._running.open(self.stream, following, behind=latest)
+        self._running.commit(self.stream, latest, winner.attempt, winner.rows)
 
     def have_entered(self, number: int, rows: int) -> bool:
         """Whether so many rows of a committed source have left the staging area; waits while the topology is full."""

@@ -7,7 +7,7 @@ executors convert every batch to it. For equal types that costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,9 @@ from pyspark.sql.types import (
 )
 
 from topology import InputError, SchemaError
+
+MESSAGE_BYTES = 1024 * 1024
+"""How large batches become before they are sent."""
 
 _WATERMARK = "spark.watermarkDelayMs"
 """Where Spark notes the watermark of a column, in milliseconds."""
@@ -123,6 +126,20 @@ def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column, field in zip(rows.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join batches of one schema into larger ones: Spark's are small, and each message costs more than its rows."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for rows in batches:
+        waiting.append(rows)
+        size += rows.nbytes
+        if size >= MESSAGE_BYTES:
+            yield pa.concat_batches(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def completed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

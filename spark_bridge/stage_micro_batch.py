@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from spark_bridge.errors import calling
-from spark_bridge.schemas import fitted, needed_names, reordered
+from spark_bridge.schemas import fitted, gathered, needed_names, reordered
 from topology import Endpoint, FlightClient, InputError
 
 QUERY = "sql.streaming.queryId"
@@ -57,7 +57,7 @@ class StageMicroBatch:
             names = needed_names(self.schema.names, endpoint.needed, known)
             schema = pa.schema([self.schema.field(name) for name in names])
             schema = schema if known is None else reordered(schema, known)
-            rows = (fitted(batch.select(schema.names), schema) for batch in batches)
+            rows = gathered(fitted(batch.select(schema.names), schema) for batch in batches)
             return Staged(
                 query, attempt, client.stage_micro_batch(self.stream, self.feed, query, int(number), attempt, rows)
             )

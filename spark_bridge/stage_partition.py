@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from spark_bridge.errors import calling, described
-from spark_bridge.schemas import fitted
+from spark_bridge.schemas import fitted, gathered
 from topology import Endpoint, FlightClient, InputError, Time, time_as_json, time_bounds
 
 STATUS = "partition INT, attempt STRING, rows LONG, times STRING, error STRING"
@@ -73,9 +73,8 @@ class StagePartition:
 
     def stage(self, client: FlightClient, source: str, attempt: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Send the rows of one attempt; return how many arrived."""
-        return client.stage(
-            self.stream, source, attempt, (fitted(rows.select(self.schema.names), self.schema) for rows in batches)
-        )
+        fitting = (fitted(rows.select(self.schema.names), self.schema) for rows in batches)
+        return client.stage(self.stream, source, attempt, gathered(fitting))
 
 
 class _Bounds:

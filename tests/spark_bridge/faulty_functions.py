@@ -78,6 +78,11 @@ def fails_in_the_third_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[
             raise ValueError("planted: the user's own code failed")
 
 
+def waits_before_its_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(1)
+    yield from batches
+
+
 def stalls_at_the_end(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches
     time.sleep(600)

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -146,6 +147,22 @@ def test_empty_partitions_and_empty_frames(spark: SparkSession) -> None:
     assert none.rows == nothing.rows == nothing.partitions == 0
     assert nothing.sources == ()
     assert len(got) == 110
+
+
+def test_a_feed_whose_tasks_wait_for_slots_is_not_idle(spark: SparkSession) -> None:
+    df, s = readings(spark, 60, 6, seed=23), readings(spark, 40, 1, seed=24)
+    slow = df.mapInArrow(faulty_functions.waits_before_its_rows, SCHEMA)
+    described = replace(join(), idle_after=0.5)
+    with described.launch(LocalRuntime()) as running, ThreadPoolExecutor(1) as threads:
+        feeding = threads.submit(feed, slow, running, "R", progress=False)
+        wait_for(lambda: "R/0000/000005" in ingest(running).sources("R"))
+        (given,) = as_sources(s, ["S"]).values()
+        running.send("S", given)
+        running.finish("S")
+        fed = feeding.result(300)
+        got = rows_of(running)
+        assert running.metrics().total("late") == 0
+    assert got == plain(join().collect({"R": as_sources(df, fed.sources), "S": given}))
 
 
 def test_unsorted_partitions_are_put_in_order_and_what_is_late_comes_back_as_a_dataframe(spark: SparkSession) -> None:

@@ -18,6 +18,7 @@ from operators import RunningJoin
 from spark_bridge import feed
 from tests.spark_bridge import faulty_functions
 from tests.spark_bridge.readings import join, plain, readings
+from tests.topology.waiting import LONG
 from topology import Handle, InputError, LocalRuntime, OutOfOrderError
 
 SLOTS = 2
@@ -80,7 +81,10 @@ def test_rows_are_visible_and_few_partitions_are_staged_before_the_others_have_s
 ) -> None:
     df = readings(spark, 240, 12, seed=6).withColumn("ts", sql.col("id"))
     full = threading.Event()
-    with join().launch(LocalRuntime()) as running:
+    first = pa.table({"id": [1], "ts": [-1], "power": [99.0], "cool": [-1]})
+    with join(600).launch(LocalRuntime()) as running:
+        running.send("S", first)
+        running.finish("S")
         inner: Any = running
         ask = inner._running.next_offset
         monkeypatch.setattr(inner._running, "next_offset", lambda *names: ask(*names) if full.is_set() else 0)
@@ -95,14 +99,18 @@ def test_rows_are_visible_and_few_partitions_are_staged_before_the_others_have_s
         assert feeding.is_alive()
         assert set(ledger(running).sources) == {f"R/0000/{number:06d}" for number in range(SLOTS + 2)}
         assert started(running) <= committed
+        found, batches, rows = running.results(timeout=LONG), [], 0
+        while rows < 40:  # what two partitions have
+            batches.append(next(found))
+            rows += batches[-1].num_rows
+        assert feeding.is_alive()
         full.set()
-        feeding.join(300)
+        feeding.join(LONG)
         assert done[0].rows == 240
-        last = pa.table({"id": [1], "ts": [500], "power": [99.0], "cool": [-1]})
-        running.send("S", last)
-        got = results(running)
-    assert len(got) > 100
-    assert got == plain(join().collect({"R": in_one_order(df, "ts"), "S": last}))
+        running.finish()
+        got = plain(pa.Table.from_batches([*batches, *found]))
+    assert len(got) == 240
+    assert got == plain(join(600).collect({"R": in_one_order(df, "ts"), "S": first}))
 
 
 def ledger(running: Handle) -> Any:

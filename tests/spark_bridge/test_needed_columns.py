@@ -59,7 +59,7 @@ def test_a_bounded_feed_sends_what_the_join_reads(spark: SparkSession, kind: str
 def test_a_join_of_several_streams_gets_what_it_reads(spark: SparkSession) -> None:
     frames = {stream: readings(spark, 120, 2, seed=seed) for seed, stream in enumerate("abc")}
     described = MultiJoin(
-        list(frames), "a.power = b.power AND b.cool < c.cool AND c.power = b.power", CountWindow(40),
+        list(frames), "a.power = b.power AND b.cool < c.cool AND c.power = b.power", CountWindow(100),
         select=["a.id", "c.id"], event_time="ts",
     )  # fmt: skip
     with described.launch(LocalRuntime()) as running:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Entry(Protocol):
     """What clients in other processes may ask of an entry; see `Ingest`."""
 
-    def open(self, stream: str, source: str) -> None: ...
+    def open(self, stream: str, source: str, behind: str | None = None) -> None: ...
 
     def send(self, stream: str, source: str, rows: pa.RecordBatch, offset: int | None = None) -> int: ...
 
@@ -70,9 +70,9 @@ class EntryOfLives:
         self._current = current
         self._outlived = outlived
 
-    def open(self, stream: str, source: str) -> None:
+    def open(self, stream: str, source: str, behind: str | None = None) -> None:
         """As `Ingest.open`."""
-        self._durably(lambda entry: entry.open(stream, source))
+        self._durably(lambda entry: entry.open(stream, source, behind))
 
     def send(self, stream: str, source: str, rows: pa.RecordBatch, offset: int | None = None) -> int:
         """As `Ingest.send`."""

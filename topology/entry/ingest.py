@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from topology.checks.quotas import Quotas
 from topology.durable.group_commit import Ticket
 from topology.entry.feeds import Delay, MicroBatchPart, StreamFeeds
 from topology.entry.idle_watch import EntryClock, IdleWatch
+from topology.entry.input_stream import InputStream
 from topology.entry.recorder import ROOM_SECONDS, WARNING_SECONDS, Recorder, log
 from topology.entry.source_ledger import SourceLedger
 from topology.entry.staging import Staging
@@ -32,28 +32,6 @@ from topology.tasks.spill_room import spill_room
 _UNTIMED = nullcontext()
 JOIN_SECONDS = 10.0
 LOOK_UP_SECONDS = 0.5  # the longest pause between two looks for idle sources
-
-
-@dataclass
-class _Stream:
-    """One stream and its two locks; the ledger's own lock may be taken while holding either, not the reverse.
-
-    order:  held while rows wait for room, so that batches enter in the order in which they were numbered.
-    staged: held around changes of `staging` and `pump`, and while the attempts of a ledger and the staged rows differ.
-    pump:   the thread that delivers committed rows; None when none are left.
-    ends_when_drained: the stream is finished, and the pump ends it after the last committed rows.
-    """
-
-    name: str
-    ledger: SourceLedger
-    put: Callable[[Message], object]
-    wait: Callable[[Batch], object]
-    staging: Staging
-    feeds: StreamFeeds
-    order: threading.Lock
-    staged: threading.Lock
-    pump: threading.Thread | None = None
-    ends_when_drained: bool = False
 
 
 class Ingest:
@@ -84,7 +62,7 @@ class Ingest:
         if self._replay is None:
             self._resumed.set()
         self._resuming: threading.Thread | None = None
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[str, InputStream] = {}
         self._spill_directory = spill_directory
         self._clock = clock or EntryClock()
         self._looks = clock is None
@@ -115,7 +93,7 @@ class Ingest:
         feeds = StreamFeeds(
             stream, description, ledger, staging, self._record, self._watch, put, order, staged, self._sending
         )
-        self._streams[stream] = _Stream(stream, ledger, put, wait, staging, feeds, order, staged)
+        self._streams[stream] = InputStream(stream, ledger, put, wait, staging, feeds, order, staged)
         if description.idle_after is not None:
             self._watch.watch(stream, description.idle_after)
             self._is_watched = True
@@ -178,8 +156,11 @@ class Ingest:
         """The streams that enter here."""
         return tuple(self._streams)
 
-    def open(self, stream: str, source: str) -> None:
-        """Announce a source, so that the gate waits for it; repeated, it says that the source is not idle."""
+    def open(self, stream: str, source: str, behind: str | None = None) -> None:
+        """Announce a source, so that the gate waits for it; repeated, it says that the source is not idle.
+
+        behind: a source whose attempts are staged: this one has no earlier row, and so does not hold that one back.
+        """
         target = self._ready(stream)
         with target.ledger.lock:
             new = target.ledger.open(source)
@@ -187,7 +168,8 @@ class Ingest:
                 self._watch.heard_of(stream, source)
             if new:
                 self._record.opened(stream, source)
-                target.put(Watermark(None, DEFAULT_STREAM, source))
+                promise = None if behind is None else target.followers.add(source, behind)
+                target.put(Watermark(promise, DEFAULT_STREAM, source))
 
     def send(self, stream: str, source: str, rows: pa.RecordBatch, offset: int | None = None) -> int:
         """Take the next rows of a source, those from `offset` on; returns when there is room for them.
@@ -332,7 +314,7 @@ class Ingest:
         self._commit(self._ready(stream), stream, source, attempt, rows)
         self._record.wait()
 
-    def _commit(self, target: _Stream, stream: str, source: str, attempt: str, rows: int) -> None:
+    def _commit(self, target: InputStream, stream: str, source: str, attempt: str, rows: int) -> None:
         with target.staged:
             with target.ledger.lock:
                 announced = target.ledger.is_known(source)
@@ -443,14 +425,24 @@ class Ingest:
                         batch = target.ledger.release(committed.source, committed.rows, committed.times)
                         target.put(batch)
                         target.ledger.record(batch)
+                        self._promise(target, batch)
                 else:
                     with target.order:
                         target.ledger.end_committed(committed.source)
+                        with target.ledger.lock:
+                            target.followers.forget(committed.source)
                         self._announce_end(stream, committed.source)
             if ending:
                 self._end_all(stream)
 
-    def _wait_until_active(self, target: _Stream) -> None:
+    def _promise(self, target: InputStream, batch: Batch) -> None:
+        """Sources behind the one of this batch have no earlier rows."""
+        if batch.times is not None:
+            with target.ledger.lock:
+                for promise in target.followers.promises(batch.source, batch.times[1]):
+                    target.put(promise)
+
+    def _wait_until_active(self, target: InputStream) -> None:
         """Wait while no rows are taken, unless the stream has been finished meanwhile, so that they never will be."""
         self._activity.wait(f"a call to '{target.name}'", lambda: target.ledger.is_finished)
 
@@ -458,7 +450,7 @@ class Ingest:
         """Around a call that may wait for room; where no source is watched, nobody asks for the time."""
         return self._clock.sending() if self._is_watched else _UNTIMED
 
-    def _enqueue(self, target: _Stream, batch: Batch) -> None:
+    def _enqueue(self, target: InputStream, batch: Batch) -> None:
         """Queue rows and count them; they count only once they are queued, so an interrupted wait changes nothing."""
         if self._record.is_on:
             target.wait(batch)
@@ -482,7 +474,7 @@ class Ingest:
                 self._announce_end(stream, source)
             target.put(End())
 
-    def _ready(self, stream: str) -> _Stream:
+    def _ready(self, stream: str) -> InputStream:
         """The stream, when everything that was sent to it before a failure is in."""
         if not self._resumed.is_set():
             self._resumed.wait()

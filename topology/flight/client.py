@@ -142,11 +142,11 @@ class FlightClient:
         body = json.dumps(dict(attempts)).encode()
         self._act("commit-micro-batch", stream, feed, query, str(number), body=body, deadline=False)
 
-    def open(self, stream: str, *sources: str) -> None:
-        """Announce sources before they send, behind all rows that were sent before."""
+    def open(self, stream: str, *sources: str, behind: str | None = None) -> None:
+        """Announce sources before they send, behind all rows that were sent before. `behind`: see `Handle.open`."""
         self.flush()
         for source in sources:
-            self._act("open", stream, source)
+            self._act("open", stream, source, *([] if behind is None else [behind]))
 
     def finish(self, stream: str, source: str | None = None) -> None:
         """End a source, or the whole stream, behind all rows that were sent; needs a token with the right to control.

@@ -138,9 +138,9 @@ class ResumingClient:
         limit = None if timeout is None else time.monotonic() + timeout
         self._do(lambda client: client.flush(None if limit is None else max(0.0, limit - time.monotonic())), limit)
 
-    def open(self, stream: str, *sources: str) -> None:
+    def open(self, stream: str, *sources: str, behind: str | None = None) -> None:
         """As `FlightClient.open`."""
-        self._do(lambda client: client.open(stream, *sources))
+        self._do(lambda client: client.open(stream, *sources, behind=behind))
 
     def pin(self, stream: str, schema: pa.Schema) -> None:
         """As `FlightClient.pin`."""

@@ -8,7 +8,7 @@ Operations (`operations.py` says how they are named):
   put    stage, stream, source, attempt
          They are acknowledged with the rows and batches taken so far ("1200 12"): now and then, for metadata without
          a batch, and at the end, even if the last batch is refused.
-  action open, stream, source | pin, stream (body: schema) | commit, stream, source, attempt, rows
+  action open, stream, source [, source before it] | pin, stream (body: schema) | commit, stream, source, attempt, rows
   action discard, stream, attempts   drops what attempts stage whose names begin so
   action offset, stream, source      answers with the rows that the source has sent
   action schema, stream              answers with the schema, or with nothing while it is not known
@@ -164,10 +164,14 @@ class TopologyServer:
         return b""
 
     def _open(self, call: Call, path: Path, body: bytes) -> bytes:
-        stream, source = named_parts(path, "stream", "source")
+        if len(path) == 3:
+            stream, source, behind = named_parts(path, "stream", "source", "behind")
+        else:
+            (stream, source), behind = named_parts(path, "stream", "source"), ""
         self._require(call, Right.WRITE, stream, source=source)
+        self._port.quotas.check_name("a source", behind)
         with self._explained, self._counted(call, stream, source):
-            self._ingest.open(stream, source)
+            self._ingest.open(stream, source, behind or None)
             self._ingest.flush()
         return b""
 

@@ -77,10 +77,12 @@ class Handle(ABC):
         """
 
     @abstractmethod
-    def open(self, stream: str, *sources: str) -> None:
+    def open(self, stream: str, *sources: str, behind: str | None = None) -> None:
         """Announce physical sources before they send, so that none of their rows can come too late.
 
         Repeated, it says that the sources are not idle, for as long as `idle_after` says.
+
+        behind: of sources whose rows are staged: one whose rows they follow in event time. They do not hold it back.
         """
 
     @abstractmethod

@@ -57,10 +57,10 @@ class RunningTopology(Handle):
             if offset > known:
                 raise OffsetGapError.between(stream, source or stream, known, offset)
 
-    def open(self, stream: str, *sources: str) -> None:
+    def open(self, stream: str, *sources: str, behind: str | None = None) -> None:
         self.topology.require_input(stream)
         for source in sources:
-            self._open(stream, source)
+            self._open(stream, source, behind)
 
     def finish(self, stream: str | None = None, source: str | None = None) -> None:
         if stream is None and source is not None:
@@ -137,7 +137,7 @@ class RunningTopology(Handle):
         )
 
     @abstractmethod
-    def _open(self, stream: str, source: str) -> None: ...
+    def _open(self, stream: str, source: str, behind: str | None) -> None: ...
 
     @abstractmethod
     def _send_all(self, stream: str, source: str, batches: list[pa.RecordBatch], offset: int | None) -> int:

@@ -216,9 +216,9 @@ class LocalTopology(RunningTopology):
         with self._explained:
             self._entry.flush(timeout)  # rows have been taken when `send` returns
 
-    def _open(self, stream: str, source: str) -> None:
+    def _open(self, stream: str, source: str, behind: str | None) -> None:
         with self._explained:
-            self._entry.open(stream, source)
+            self._entry.open(stream, source, behind)
 
     def next_offset(self, stream: str, source: str | None = None) -> int:
         self.topology.require_input(stream)

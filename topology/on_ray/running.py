@@ -238,8 +238,8 @@ class RayTopology(RunningTopology):
             except ray.exceptions.RayError as error:
                 raise ConnectionLostError(f"the controller of '{self.name}' died meanwhile: see status()") from error
 
-    def _open(self, stream: str, source: str) -> None:
-        self._call(stream, lambda client: client.open(stream, source))
+    def _open(self, stream: str, source: str, behind: str | None) -> None:
+        self._call(stream, lambda client: client.open(stream, source, behind=behind))
 
     def next_offset(self, stream: str, source: str | None = None) -> int:
         self.topology.require_input(stream)

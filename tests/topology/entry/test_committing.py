@@ -9,7 +9,7 @@ import pytest
 
 from tests.topology.entry.input_queue import Queue, announced, rows
 from tests.topology.waiting import LONG, wait_for
-from topology import Batch, End, InputError, InputGuard, OutOfOrderError, SourceEndedError, StoppedError
+from topology import Batch, End, InputError, InputGuard, OutOfOrderError, SourceEndedError, StoppedError, Watermark
 
 
 def entered(queue: Queue) -> list[tuple[str, list[int]]]:
@@ -163,8 +163,32 @@ def test_what_is_discarded_never_enters_and_nobody_waits_for_it() -> None:
     queue.ingest.stage("R", "next", "task.1", rows(6))
     queue.ingest.commit("R", "next", "task.1", 1)
     assert sorted(entered(queue)) == [("next", [6]), ("won", [4])]
-    assert {End("default", source) for source in ("p", "q")} <= set(queue.messages)
+    assert all(End("default", source) in queue.messages for source in ("p", "q"))
     queue.ingest.discard("R", "job.")
+
+
+def test_sources_behind_another_promise_what_it_has_reached() -> None:
+    queue = Queue()
+    queue.ingest.open("R", "p")
+    queue.ingest.open("R", "q", behind="p")
+    queue.ingest.stage("R", "p", "1", rows(1, 2))
+    queue.ingest.stage("R", "p", "1", rows(5))
+    queue.ingest.commit("R", "p", "1", 3)
+    wait_for(lambda: End("default", "p") in queue.messages)
+    queue.ingest.open("R", "r", behind="q")
+    queue.ingest.commit("R", "q", "1", 0)
+    wait_for(lambda: End("default", "q") in queue.messages)
+    queue.ingest.stage("R", "r", "1", rows(5, 7))
+    queue.ingest.open("R", "s", behind="r")
+    queue.ingest.commit("R", "r", "1", 2)
+    wait_for(lambda: End("default", "r") in queue.messages)
+    assert queue.summary() == [
+        announced("p"), announced("q"), ("p", 0, [1, 2]), Watermark(2, "default", "q"),
+        ("p", 2, [5]), Watermark(5, "default", "q"), End("default", "p"),
+        Watermark(5, "default", "r"), End("default", "q"), Watermark(5, "default", "s"), ("r", 0, [5, 7]),
+        Watermark(7, "default", "s"), End("default", "r"),
+    ]  # fmt: skip
+    assert not queue.ingest._streams["R"].followers._next
 
 
 def test_refused_rows_are_not_kept() -> None:

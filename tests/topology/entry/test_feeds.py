@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -100,7 +101,7 @@ def test_the_next_micro_batch_is_staged_while_one_enters_and_its_commit_waits(qu
     ingest.commit_micro_batch("R", "trips", "q", 0, {"a": queue.stage(0, "a", rows((1, "a"), (2, "b")))})
     staged = queue.stage(1, "a", rows((3, "c")))
     with ThreadPoolExecutor(3) as threads:
-        waiting = [threads.submit(ingest.commit_micro_batch, "R", "trips", "q", 1, {"a": staged})]
+        waiting: list[Future[Any]] = [threads.submit(ingest.commit_micro_batch, "R", "trips", "q", 1, {"a": staged})]
         waiting.append(threads.submit(ingest.next_offset, "R", "trips"))
         assert not wait(waiting, 0.2).done
         assert queue.entered == []

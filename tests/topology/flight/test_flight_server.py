@@ -267,7 +267,7 @@ def test_wrong_rows_are_refused_with_the_same_errors_as_in_process(
     with pytest.raises(SchemaError):
         client.pin("in", pa.schema([("t", pa.int64())]))
     client.pin("in", SCHEMA)
-    client.open("in", "c", "d")
+    client.open("in", "c", "d", behind="b")
     client.finish("in", "a")
     with pytest.raises(SourceEndedError, match="source 'a' has ended"):
         client.send("in", "a", rows(9))
