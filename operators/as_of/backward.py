@@ -113,7 +113,7 @@ class BackwardChooser:
             chosen,
         )  # fmt: skip
         self._now = max([self._now, *(rows.times[-1] for rows in (left, right) if len(rows.times))])
-        return Chosen(*(column[:count] for column in chosen))
+        return Chosen(chosen.left[:count], chosen.right[:count], chosen.times[:count], chosen.places[:count])
 
     def end(self) -> Chosen:
         """The left rows that still wait, in their order: nothing comes that could change their choice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 from dataclasses import replace
@@ -186,7 +187,7 @@ def test_windows_larger_than_a_step_and_steps_larger_than_memory(
 ) -> None:
     monkeypatch.setattr(multi_element, "MOST", most)
     monkeypatch.setattr(multi_element, "PIECE_ROWS", 16)  # several threads work on a step
-    monkeypatch.setattr(multi_element.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
     windows: dict[str, Any] = {"a": CountWindow(300), "b": TimeWindow(250, 50), "c": CountWindow(280, 7)}
     select = ["a.id", "b.id", "c.id"]
     join = MultiJoin(["a", "b", "c"], ON, windows, select=select, event_time="ts", step_rows=step_rows)
