@@ -160,9 +160,14 @@ CASES: list[tuple[Kind, str, Engine, bool]] = [
     ("inner", "time", SplitJoin(cores=2), True),
     ("inner", "count", SPOJoin(elements=2, merge_interval=5), False),
 ]
+SLOW = (PanJoin, SplitJoin)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow) if isinstance(case[2], SLOW) else case for case in CASES],
+    ids=str,
+)
 def test_results_of_a_part_are_those_of_the_law_after_any_crash(case: tuple[Kind, str, Engine, bool]) -> None:
     kind, window, engine, timed = case
     select = ["R.id"] if kind == "anti" else ["R.id", "S.id"]
@@ -297,7 +302,6 @@ def test_a_new_life_goes_on_with_full_windows_and_another_engine(tmp_path: Path)
 
 def test_a_join_among_bolts_goes_on_with_another_engine_while_it_runs(tmp_path: Path) -> None:
     """Results that nobody has acknowledged come again, with the same numbers; the reader sees them once."""
-
 
     def with_engine(engine: Engine, key: str = "R.id") -> Topology:
         select = [key, "S.id"]
