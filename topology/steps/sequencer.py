@@ -188,8 +188,8 @@ class SequencerTask(DecidingTask):
         self._finished = set(facts["finished"])
         self._told = facts.get("told")
         for stream, sources in facts["sources"].items():
-            for name, (time, ended, *bound) in sources.items():
-                self._sources[stream][name] = _Source(time_from_json(time), ended, *map(time_from_json, bound))
+            for name, (time, ended, bound) in sources.items():
+                self._sources[stream][name] = _Source(time_from_json(time), ended, time_from_json(bound))
         yield Emit(StepEnd(self._seq))
 
     @property
