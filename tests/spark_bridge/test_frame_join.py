@@ -241,6 +241,7 @@ def test_rows_come_with_aggregates_over_their_matches(spark: SparkSession) -> No
         assert Counter(map(tuple, found.collect())) == Counter(tuple(row.values()) for row in expected.to_pylist())
 
 
+@pytest.mark.slow
 def test_streaming_frames_come_with_aggregates_when_their_interval_has_closed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
