@@ -38,7 +38,7 @@ def seeds_to_catch(bug: Bug, most: int) -> int | None:
 
 def seeds_that_fail(root: Path, most: int) -> int | None:
     """The number of seeds up to the first that fails in the project below a directory; None if none of `most` does."""
-    command = [sys.executable, "-m", "tests.simulation", "--seeds", str(most), "--stop", "--steps", "30000"]
+    command = [sys.executable, "-m", "tests.simulation", "--seeds", str(most), "--stop"]
     done = subprocess.run(
         command, cwd=root, env={**os.environ, "PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=False
     )
