@@ -31,8 +31,9 @@ from topology.handle.results_queue import ResultsQueue
 from topology.handle.running import MakeHandle, RunningTopology
 from topology.handle.status import Event, State, Status, WorkerStatus
 from topology.placement.wishes import Wish
+from topology.process.hosted_task import GroupSettings
 from topology.process.state import StatePlace, with_state
-from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.task_group import TaskGroup
 from topology.tasks.metrics import Metrics
 
 REBALANCING = "it is being rebalanced"

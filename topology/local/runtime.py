@@ -11,8 +11,8 @@ from topology.graph.errors import TopologyError
 from topology.graph.graph import Topology
 from topology.handle.running import MakeHandle, RunningTopology, Runtime, warn_without_sink
 from topology.local.running import LocalTopology
+from topology.process.hosted_task import GroupSettings
 from topology.process.state import StatePlace, with_state
-from topology.process.task_group import GroupSettings
 from topology.tasks.budget import Budget
 from topology.tasks.inbox import DEFAULT_CAPACITY
 from topology.tasks.task_hook import TaskHook

@@ -30,8 +30,8 @@ from topology.on_ray.workforce import START_SECONDS
 from topology.placement.cluster_node import ClusterNode
 from topology.placement.place import place
 from topology.placement.wishes import Wish
+from topology.process.hosted_task import GroupSettings
 from topology.process.state import with_state
-from topology.process.task_group import GroupSettings
 from topology.security.tokens import Authority, Grant, Right
 
 ANSWER_SECONDS = 10.0

@@ -29,8 +29,8 @@ from topology.on_ray.packages import preparation, runtime_env_for
 from topology.on_ray.running import RayTopology
 from topology.on_ray.worker_actor import KeptState
 from topology.placement.wishes import Wish
+from topology.process.hosted_task import GroupSettings
 from topology.process.state import is_local_directory, with_state
-from topology.process.task_group import GroupSettings
 from topology.security.tls import Tls
 from topology.tasks.budget import Budget
 from topology.tasks.inbox import DEFAULT_CAPACITY

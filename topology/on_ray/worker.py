@@ -33,8 +33,9 @@ from topology.journal.snapshots import Snapshots
 from topology.on_ray.by_value import loads
 from topology.on_ray.lease import RENEWAL_SECONDS, Lease
 from topology.on_ray.worker_actor import Address, Failure, KeptState, WorkerOrder
+from topology.process.hosted_task import GroupSettings
 from topology.process.memory import keep_freed_memory
-from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.task_group import TaskGroup
 from topology.process.vitals import read_vitals
 from topology.process.without_pandas import hide_pandas
 from topology.tasks.metrics import TaskMetrics

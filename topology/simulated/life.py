@@ -23,7 +23,7 @@ from topology.graph.graph import TaskName, Topology
 from topology.graph.messages import Batch
 from topology.handle.results_queue import Progress, ResultsQueue
 from topology.journal.opening import Opened, open_journal
-from topology.process.task_group import GroupSettings
+from topology.process.hosted_task import GroupSettings
 from topology.simulated.edge import SimulatedEdge
 from topology.simulated.worker import SimulatedWorker
 

@@ -16,7 +16,8 @@ from topology.graph.components import Emit, SpoutTask, Task
 from topology.graph.errors import StoppedError, TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.graph.messages import Batch, End
-from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.hosted_task import GroupSettings
+from topology.process.task_group import TaskGroup
 from topology.tasks.user_traceback import user_traceback
 
 ROOM = 1 << 60

@@ -10,7 +10,8 @@ from topology.graph.errors import TaskError
 from topology.graph.graph import TaskName, Topology
 from topology.graph.messages import Message
 from topology.journal.opening import Opened
-from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.hosted_task import GroupSettings
+from topology.process.task_group import TaskGroup
 from topology.process.task_threads import TaskThreads
 from topology.simulated.edge import SimulatedEdge
 

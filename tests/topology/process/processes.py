@@ -10,7 +10,8 @@ from topology.edges.edge import SocketEdge
 from topology.edges.edge_receiver import EdgeReceiver
 from topology.edges.sockets import Peer
 from topology.graph.graph import TaskName
-from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.hosted_task import GroupSettings
+from topology.process.task_group import TaskGroup
 from topology.security.tokens import Authority, Grant, Right
 
 

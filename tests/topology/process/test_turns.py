@@ -9,7 +9,8 @@ import pyarrow as pa
 from tests.topology.waiting import LONG, wait_for
 from topology import Batch, Bolt, Emit, Origin, Task, TaskContext, Topology, TopologyBuilder
 from topology.graph.graph import TaskName
-from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.hosted_task import GroupSettings
+from topology.process.task_group import TaskGroup
 
 ROWS = pa.record_batch({"n": [1]})
 

@@ -20,7 +20,8 @@ from topology.graph.messages import Batch
 from topology.handle.results_queue import ResultsQueue
 from topology.journal.opening import open_journal
 from topology.journal.snapshots import Snapshots
-from topology.process.task_group import GroupSettings, TaskGroup
+from topology.process.hosted_task import GroupSettings
+from topology.process.task_group import TaskGroup
 
 SEGMENT_BYTES = 4096
 """Small enough that segments begin and are trimmed within a few rows."""
