@@ -20,7 +20,7 @@ from indexes import prepare_kernels
 from operators.as_of.backward import BackwardChooser
 from operators.as_of.chooser import Chooser, make_chooser
 from operators.as_of.rows import HIDDEN, NONE, Chosen, Rows
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.intake.time_unit import time_column
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.sides import LEFT, RIGHT, SIDES

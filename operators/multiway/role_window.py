@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from indexes import Keys
 from operators.bounds.dimension_keys import key_maker
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.intake.time_unit import in_units, time_column
 from operators.protocol.columns import Int64, values_of
 from operators.query.expressions import Expression

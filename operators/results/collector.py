@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.intake.time_unit import TIME
 from operators.protocol.answers import answered_rows, counts_of, matches_of
 from operators.protocol.columns import values_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.intake.time_unit import TIME, time_column
 from operators.protocol.columns import Int64
 from operators.protocol.payload import EXPIRED_BELOW, HIDDEN

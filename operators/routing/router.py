@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from indexes import Live
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.element_rows import ElementRows
 from operators.protocol.expired_rows import ExpiredRows

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from indexes import Live
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.intake.time_unit import in_units, time_column
 from operators.protocol.columns import Int64, values_of
 from operators.protocol.sides import LEFT, RIGHT

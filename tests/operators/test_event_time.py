@@ -15,7 +15,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from operators.intake.gate import GateTask
+from operators.intake.gate_task import GateTask
 from tests.operators.intake.gate_output import ORIGINS, Collected
 from tests.operators.intake.out_of_order import Judged, judge
 from topology import Batch, End, Idle, Watermark

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.intake.late_rows import LATE_STREAM
 from topology import Batch, Emit, Origin, Punctuation
 

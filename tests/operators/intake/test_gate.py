@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.intake.gate import GateTask
+from operators.intake.gate_task import GateTask
 from tests.operators.intake.gate_output import ORIGINS, Collected
 from topology import Batch, End, Watermark
 

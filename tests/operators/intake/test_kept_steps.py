@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from operators import CountWindow, TimeWindow
-from operators.intake.gate import SEQ, Gate, GateTask
+from operators.intake.gate import Gate
+from operators.intake.gate_task import SEQ, GateTask
 from operators.intake.retention import Retention
 from topology import Batch, Emit, Origin, Punctuation, TaskContext
 from topology.graph.messages import Idle, Watermark

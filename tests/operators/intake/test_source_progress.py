@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from operators.intake.gate import LATE_SAMPLES, GateTask
+from operators.intake.gate_task import LATE_SAMPLES, GateTask
 from topology import Batch, Origin, Watermark
 
 R, S = Origin("R", 0, 0), Origin("S", 0, 1)

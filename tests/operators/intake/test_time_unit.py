@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from operators.intake.gate import GateTask
+from operators.intake.gate_task import GateTask
 from tests.operators.intake.gate_output import ORIGINS, Collected
 from topology import Batch, Idle, SchemaError, Watermark
 

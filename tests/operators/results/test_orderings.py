@@ -18,7 +18,7 @@ from operators.engines.handshake_join.description import HandshakeJoin
 from operators.engines.shared.engine import Engine
 from operators.engines.split_join.collection_tree import Merger
 from operators.engines.split_join.description import SplitJoin
-from operators.intake.gate import SEQ
+from operators.intake.gate_task import SEQ
 from operators.protocol.answers import matches_batch
 from operators.protocol.limits import Limits
 from operators.query.orderings import EveryK, Ordering, open_until, ordering_of
