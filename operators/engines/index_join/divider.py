@@ -111,6 +111,7 @@ class DividerTask(StepTask):
             if rows is not None and len(rows):
                 self._samples[side].take(rows)
                 self._arrived[side] += len(rows)
+        self._live = step.limits.live
         self._look(at)
         for side in (LEFT, RIGHT):
             rows = step.rows[side]
@@ -118,8 +119,7 @@ class DividerTask(StepTask):
                 yield from self._divided(side, rows, step.last.born)
         yield Emit(step.last)
         # only now: the first rows of the step may meet what the last ones no longer do
-        self._live = step.limits.live
-        self._reigns.retire(self._live)
+        self._reigns.retire(step.limits.live)
 
     def metrics(self) -> Mapping[str, float]:
         sent = {f"sent_to_{element}": float(count) for element, count in enumerate(self._sent)}

@@ -83,7 +83,7 @@ class DivisionMap:
             loads += (counts + found / ROW_OF_MATCHES) * sample.rows[side]
         work = float(loads.sum())
         shares = loads / work if work else np.full(self.elements, 1 / self.elements)
-        return Forecast(tuple(shares.tolist()), sent / received if received else 0.0, work)
+        return Forecast(tuple(shares.tolist()), float(sent) / received if received else 0.0, work)
 
     def check_invariants(self) -> None:
         for side in self.sides:

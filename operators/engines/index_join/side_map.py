@@ -132,7 +132,8 @@ class SideMap:
         if not len(self.bounds):
             return np.zeros(len(values), np.int64)
         cells = np.empty(len(values), np.int64)
-        _count_bounds(frozen(values), frozen(self.bounds.astype(values.dtype, copy=False)), cells)
+        # before the other side has rows, intervals are empty and of either type
+        _count_bounds(frozen(values, self.bounds.dtype), frozen(self.bounds), cells)
         return cells
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indexes import Matches
+from indexes import Matches, frozen
 from operators import CountWindow, JoinError, SPOJoin, StreamJoin
 from operators.engines.handshake_join.description import HandshakeJoin
 from operators.engines.shared.engine import Engine
@@ -23,7 +23,7 @@ from operators.protocol.answers import matches_batch
 from operators.protocol.limits import Limits
 from operators.query.orderings import EveryK, Ordering, open_until, ordering_of
 from operators.results.collector import Collector, CollectorTask
-from operators.results.result_order import merge_answers
+from operators.results.result_order import Answer, merge_answers
 from operators.values.selection import Selection
 from tests.operators.oracle_check import inputs_of, join_of
 from tests.operators.results.told_answers import told
@@ -301,3 +301,11 @@ def test_merged_answers_are_all_answers_in_order(seed: int, origins: int) -> Non
             assert found == [sorted(row) for row in expected]
         else:
             assert [sorted(row) for row in found] == [sorted(row) for row in expected]
+
+
+def test_the_only_answer_with_matches_is_taken_as_it_is() -> None:
+    """An element's positions may be read-only, and another element may have answered without any."""
+    only = Answer(0, 5, Matches(np.array([0, 2, 3]), frozen(np.array([1, 4, 2]))))
+    other = Answer(1, 6, Matches.empty(1), np.array([6]))
+    merged = merge_answers([only, other], 5, 7, ordered=True)
+    assert merged is only.matches

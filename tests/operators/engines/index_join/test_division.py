@@ -202,6 +202,18 @@ def test_rows_that_meet_nothing_are_sent_nowhere() -> None:
     assert sent == 0.5
 
 
+def test_keys_are_divided_before_the_other_side_has_rows() -> None:
+    """Nothing is known then of what the keys may meet, not even in which type."""
+    keys = [np.inf, -np.inf, 2.0, 0.5, 3.0, -1.0, 2.5, 1.0]
+    tables = {name: pa.table({"t": range(first, first + 8), "k": keys}) for name, first in (("R", 0), ("S", 8))}
+
+    def found(engine: IndexJoin) -> pa.Table:
+        join = StreamJoin("R", "S", "R.k < S.k", CountWindow(9), event_time="t", using=engine, step_rows=2)
+        return join.collect(tables)
+
+    assert found(IndexJoin("auto", 1, partitions=3, rows_per_map=1)).equals(found(IndexJoin("auto", 1)))
+
+
 def test_a_frequent_key_is_dealt_to_several_elements() -> None:
     """Of Zipf's keys with exponent 1.2 the first is a fifth of all, and most pairs are pairs of it."""
     chance = np.random.default_rng(2)
