@@ -284,7 +284,7 @@ def test_a_failed_job_feeds_nothing_and_leaves_the_topology_usable(spark: SparkS
 
 
 def test_interrupting_cancels_the_job_and_leaves_the_topology_usable(spark: SparkSession) -> None:
-    slow = readings(spark, 40_000, 2, seed=21).mapInArrow(faulty_functions.stalls_at_the_end, SCHEMA)
+    slow = readings(spark, 100_000, 2, seed=21).mapInArrow(faulty_functions.stalls_at_the_end, SCHEMA)
     with numbers_to_sink(event_time=None) as running:
 
         def interrupt() -> None:

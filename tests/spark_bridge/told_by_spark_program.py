@@ -53,7 +53,8 @@ def main(folder: Path) -> None:
     with trips_join().launch(LocalRuntime()) as running:
         spark.conf.set(TOKEN, str(running.endpoint("R").token))
         spark.dataSource.register(InterlaceDataSource)
-        to_interlace(streamed(spark, folder / "r"), running, "R", folder / "c").awaitTermination()
+        query = to_interlace(streamed(spark, folder / "r"), running, "R", folder / "c")
+        query.awaitTermination()
         connect_spark(spark, running)
         feed(bounded, running, "S", progress=False)
         running.finish()
@@ -61,8 +62,9 @@ def main(folder: Path) -> None:
         tokens = tokens_of(running)
         shown = dict(pages(spark))
     leaks = [f"{name}: {page}" for page, text in shown.items() for name, token in tokens.items() if token in text]
-    redacted = any(REDACTED in text for text in shown.values())
-    print(json.dumps({"leaks": leaks, "redacted": redacted, "queries": "trips" in str(shown) or "c" in shown}))
+    said = {"redacted": REDACTED, "queries": str(query.id)}  # so that the pages are those that could tell
+    found = {name: any(text in page for page in shown.values()) for name, text in said.items()}
+    print(json.dumps({"leaks": leaks, **found}))
     spark.stop()
 
 
