@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from topology import Event, LogLine
 
 FOLLOW_SECONDS = 1.0
+LAST_LOOKS = 2
+"""The processes of a topology that has failed hand in their last lines a moment later."""
+
 TOKEN_VARIABLE = "INTERLACE_UI_TOKEN"
 
 
@@ -37,17 +40,18 @@ def logs(name: str, component: str | None, follow: bool, address: str | None, as
 
         lines = topology_logs(name, address=address)
         show_lines(lines, component, as_json=as_json)
-        goes_on = follow
-        while goes_on:
+        looks_left = LAST_LOOKS if follow else 0
+        while looks_left:
             last = lines[-1].number if lines else -1
             try:
-                goes_on = not has_failed(name, address)  # asked first: its last lines come after its end
+                failed = has_failed(name, address)  # asked first: its last lines come after its end
                 fresh = topology_logs(name, last, address=address)
             except UnknownTopologyError:  # it has been stopped
                 return
             show_lines(fresh, component, as_json=as_json)
             lines = fresh or lines
-            if goes_on:
+            looks_left = looks_left - 1 if failed and not fresh else LAST_LOOKS
+            if looks_left:
                 time.sleep(FOLLOW_SECONDS)
 
 

@@ -118,6 +118,7 @@ class BackwardChooser:
     def end(self) -> Chosen:
         """The left rows that still wait, in their order: nothing comes that could change their choice."""
         count, self.waiting = self.waiting, 0
+        self._last.head.fill(NONE)
         now = np.full(count, self._now, self.times)
         return Chosen(self._rows.left[:count].copy(), self._rows.right[:count].copy(), now, now)
 

@@ -36,7 +36,6 @@ from topology import (
     TaskError,
     Topology,
     TopologyBuilder,
-    TopologyError,
     Watermark,
 )
 from topology import (
@@ -379,12 +378,3 @@ def test_types_that_do_not_fit_are_refused_by_name() -> None:
     said = failing(FIRST["R"]["quotes"].drop_columns("a"))
     assert "pairs/R" in said
     assert "column 'a', which the join needs, is missing" in said
-
-
-def test_a_topology_with_a_join_keeps_no_state(tmp_path: Any) -> None:
-    builder = TopologyBuilder("kept")
-    builder.input("quotes")
-    builder.join("pairs", JOIN, inputs={"R": "quotes", "S": "quotes"})
-    builder.sink().global_grouping("pairs")
-    with pytest.raises(TopologyError, match="StreamJoin 'pairs' is a part"):
-        LocalRuntime(state=str(tmp_path)).launch(builder.build())

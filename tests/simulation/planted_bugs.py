@@ -138,7 +138,7 @@ BUGS = [
         "if self.remember else found",
         "if False else found",
     ),
-    Bug("positions are not restored", f"{INTAKE}/gate.py", '        self._positions.update(facts["positions"])\n'),
+    Bug("positions are not restored", f"{INTAKE}/gate_task.py", '        self._positions.update(facts["positions"])\n'),
     Bug(
         "the border is not restored",
         f"{INTAKE}/gate_state.py",

@@ -88,9 +88,11 @@ class SteppedTopology:
 
     @property
     def restorable(self) -> list[str]:
-        """The components whose tasks make snapshots of their own, in the order of the graph."""
+        """The components that say that their tasks make snapshots, and whose tasks do, in the order of the graph."""
         found = {name: self._group.tasks[name, number].task for name, number in self._group.driven}
-        return [name for name, task in found.items() if type(task).snapshot is not Task.snapshot]  # type: ignore[union-attr]
+        says = {node.name for node in self.topology.nodes if node.component.snapshots}
+        makes = [name for name, task in found.items() if type(task).snapshot is not Task.snapshot]  # type: ignore[union-attr]
+        return [name for name in makes if name in says]
 
     def restart(self, component: str) -> None:
         """Replace the tasks of a component by new ones, which go on from snapshots of the old."""

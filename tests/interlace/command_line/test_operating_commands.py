@@ -81,6 +81,7 @@ def test_what_code_prints_and_why_it_failed_reach_the_person(deployed: str) -> N
             assert invoke("errors", "talkative").stderr == "'talkative' has had no failures\n"
             running.send("in", pa.table({"x": [13]}))
         wait_for(lambda: invoke("status", "talkative").exit_code == 1, "the failure was not seen")
+        wait_for(lambda: "saw 1 rows" in invoke("logs", "talkative").stdout, "the last line was lost")
         assert "saw 1 rows" in invoke("logs", "talkative", "-f").stdout  # and ends, because nothing more comes
         (line, *_) = [json.loads(each) for each in invoke("logs", "talkative", "--json").stdout.splitlines()]
         assert (line["level"], line["text"], line["component"], line["task"]) == ("INFO", "saw 2 rows", "talks", 0)

@@ -12,7 +12,7 @@ import pytest
 
 from operators import CountWindow, RunningJoin, StreamJoin
 from tests.s3_server import below, s3_server
-from tests.topology.waiting import wait_for
+from tests.topology.waiting import done_within, wait_for
 from topology import (
     LocalRuntime,
     RunningTopology,
@@ -125,9 +125,12 @@ def test_a_restore_that_a_crash_cuts_off_is_done_again(
 ) -> None:
     monkeypatch.setattr("topology.journal.opening.SEGMENT_BYTES", 2048)
     with JOIN.launch(LocalRuntime(state=tmp_path / "state"), sources=SOURCES) as running:
-        send(running, 0, 2_000)
-        wait_for(lambda: len(list(tmp_path.rglob("segment-*"))) > survives)
+        for end in range(500, ROWS, 500):  # a segment begins with a step, and how many steps there are depends on time
+            send(running, end - 500, end)
+            if done_within(lambda: len(list(tmp_path.rglob("segment-*"))) > survives, 1.0):
+                break
         saved = running.savepoint()
+    assert len(list(tmp_path.rglob("segment-*"))) > survives
     write, left = copying._write, iter(range(survives))
 
     def write_some(target: Store, name: str, content: list[pa.Buffer]) -> None:
