@@ -207,7 +207,7 @@ def _indexes(given: object, roles: tuple[str, ...]) -> tuple[str | ConfiguredInd
     unknown = next((role for role in of if role not in roles), None)
     if unknown is not None:
         raise JoinError(
-            f"MultiJoin: index names {unknown!r}, which is no role of this join: give indexes to "
+            f"MultiJoin: this join has no role {unknown!r}: give indexes to "
             f"{', '.join(map(repr, roles))}, or one to all"
         )
     found = tuple(of.get(role, AUTO) for role in roles)

@@ -87,7 +87,7 @@ class NearbyWords:
         return found
 
     def tell(self, words: Int64, numbers: Int64) -> None:
-        """These words, of which there is at least one, have these numbers."""
+        """Give these words these numbers; there is at least one word."""
         low, high = int(words.min()), int(words.max())
         if len(self._places):
             low, high = min(low, self._low), max(high, self._low + len(self._places) - 1)

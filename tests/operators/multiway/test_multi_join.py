@@ -384,7 +384,7 @@ def test_wrong_arguments_are_refused(arguments: Any, said: str) -> None:
     [
         ("Tree", "index must be one of auto, .*; not 'Tree'"),
         ({"a": "Tree"}, "index must be one of auto, .*; not 'Tree'"),
-        ({"a": "auto", "z": "PIMTree"}, "index names 'z', which is no role of this join: give indexes to 'a', 'b'"),
+        ({"a": "auto", "z": "PIMTree"}, "this join has no role 'z': give indexes to 'a', 'b'"),
     ],
 )
 def test_wrong_indexes_are_refused(index: Any, said: str) -> None:
